@@ -161,9 +161,17 @@ impl Http2 {
     /// # Errors
     /// When the connection is refused, or a handshake fails.
     pub async fn connect(client: &TlsClient, address: SocketAddr, name: &str) -> io::Result<Self> {
+        Self::connect_over(client, TcpStream::connect(address).await?, name).await
+    }
+
+    /// The same over a connection that has been made.
+    ///
+    /// # Errors
+    /// As above.
+    pub async fn connect_over(client: &TlsClient, socket: TcpStream, name: &str) -> io::Result<Self> {
         let mut tls = client.config();
         tls.alpn_protocols = vec![b"h2".to_vec()];
-        let socket = TcpStream::connect(address).await?;
+        let address = socket.peer_addr()?;
         socket.set_nodelay(true)?;
         let server = ServerName::try_from(name.to_owned()).expect("a name");
         let stream = TlsConnector::from(Arc::new(tls)).connect(server, socket).await?;
@@ -175,7 +183,15 @@ impl Http2 {
     /// # Errors
     /// When the connection is refused, or the handshake fails.
     pub async fn connect_plain(address: SocketAddr) -> io::Result<Self> {
-        let socket = TcpStream::connect(address).await?;
+        Self::over_plain(TcpStream::connect(address).await?).await
+    }
+
+    /// The same over a connection that has been made.
+    ///
+    /// # Errors
+    /// When the handshake fails.
+    pub async fn over_plain(socket: TcpStream) -> io::Result<Self> {
+        let address = socket.peer_addr()?;
         socket.set_nodelay(true)?;
         Self::over(socket, "http", address.to_string()).await
     }

@@ -265,7 +265,7 @@ impl Response {
 }
 
 impl Request {
-    pub(crate) fn new(address: SocketAddr, method: &str, target: &str) -> Self {
+    pub fn new(address: SocketAddr, method: &str, target: &str) -> Self {
         Self { address, method: method.into(), target: target.into(), headers: Vec::new(), body: Vec::new() }
     }
 

@@ -62,7 +62,18 @@ impl TlsClient {
     /// # Errors
     /// When the handshake fails.
     pub fn try_connect_behind(&self, first: &[u8], address: SocketAddr, name: &str) -> io::Result<TlsConn> {
-        let mut conn = self.greet(first, address, name)?;
+        self.shake_hands(self.greet(first, TcpStream::connect(address)?, name)?)
+    }
+
+    /// The same over a connection that has been made.
+    ///
+    /// # Errors
+    /// When the handshake fails.
+    pub fn try_connect_over(&self, socket: TcpStream, name: &str) -> io::Result<TlsConn> {
+        self.shake_hands(self.greet(b"", socket, name)?)
+    }
+
+    fn shake_hands(&self, mut conn: Secured) -> io::Result<TlsConn> {
         while conn.conn.is_handshaking() {
             conn.conn.complete_io(&mut conn.sock)?;
         }
@@ -72,7 +83,9 @@ impl TlsClient {
     /// One whose handshake the client ends with what it sends first; the server has not seen the end of it before.
     #[track_caller]
     pub fn half_connect(&self, address: SocketAddr, name: &str) -> TlsConn {
-        let mut conn = self.greet(b"", address, name).expect("the server listens");
+        let mut conn = TcpStream::connect(address)
+            .and_then(|socket| self.greet(b"", socket, name))
+            .expect("the server listens");
         conn.conn.write_tls(&mut conn.sock).expect("the server listens");
         while conn.conn.is_handshaking() {
             assert!(conn.conn.read_tls(&mut conn.sock).expect("the server responds") > 0);
@@ -81,8 +94,7 @@ impl TlsClient {
         Conn::over(conn)
     }
 
-    fn greet(&self, first: &[u8], address: SocketAddr, name: &str) -> io::Result<Secured> {
-        let mut socket = TcpStream::connect(address)?;
+    fn greet(&self, first: &[u8], mut socket: TcpStream, name: &str) -> io::Result<Secured> {
         socket.write_all(first)?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(DEADLINE))?;

@@ -1,7 +1,7 @@
 //! Where a server listens, and what the addresses of a connection look like.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Conn, Server, Setup, own_address, until};
+use regent_tests::{Conn, Request, Server, Setup, own_address, until};
 use std::fs;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
@@ -102,5 +102,50 @@ fn sites_of_a_host_are_told_apart_by_their_paths() {
     // What is not for the path of a host is for whom it would be for without that site.
     assert_eq!(ask("a.test", "/a"), "a");
     assert_eq!(ask("a.test", "/b"), "all /b");
+    server.stop();
+}
+
+/// What is answered at this address of this machine.
+fn at(server: &Server, ip: IpAddr) -> String {
+    Request::new(SocketAddr::new(ip, server.address().port()), "GET", "/").send().expect(200).text()
+}
+
+#[test]
+fn a_site_of_one_address_beside_one_of_all_on_the_same_port_did_not_start() {
+    let elsewhere = own_address().ip();
+    const ALL: &str = "http://:PORT {\n\trespond all\n}\n";
+    const ONE: &str = "http://inner.test:PORT, http://LOOPBACK:PORT {\n\tbind LOOPBACK\n\trespond inner\n}\n";
+    for sites in [format!("{ALL}{ONE}"), format!("{ONE}{ALL}")] {
+        let server = Setup::new().caddyfile(&format!("{{\n\tadmin off\n}}\n{sites}")).start();
+        assert_eq!(at(&server, server.address().ip()), "inner");
+        assert_eq!(at(&server, elsewhere), "all");
+        server.stop();
+    }
+    // All three are new in a reload.
+    let server = Setup::new()
+        .caddyfile("{\n\tadmin ADMIN\n}\nhttp://:TLSPORT {\n\tbind LOOPBACK\n\trespond other\n}\nhttp://LOOPBACK:PORT {\n\trespond before\n}\n")
+        .start();
+    server.write_caddyfile(&format!(
+        "{{\n\tadmin ADMIN\n}}\n{ALL}{ONE}http://:PORT {{\n\tbind {elsewhere}\n\trespond third\n}}\n"
+    ));
+    server.admin().request("POST", "/regent/reload").send().expect(200);
+    assert_eq!(at(&server, server.address().ip()), "inner");
+    assert_eq!(at(&server, elsewhere), "third");
+    assert_eq!(at(&server, own_address().ip()), "all");
+    server.stop();
+}
+
+/// Datagrams have sockets of their own, and a site without one is served without HTTP/3.
+#[test]
+fn both_of_such_addresses_have_http_3() {
+    let server = Setup::new()
+        .caddyfile(
+            "{\n\tadmin off\n\tskip_install_trust\n\tauto_https disable_redirects\n}\nhttp://:PORT {\n\tbind LOOPBACK\n\trespond ready\n}\n\
+             https://all.test:TLSPORT {\n\ttls internal\n\trespond all\n}\n\
+             https://inner.test:TLSPORT {\n\tbind LOOPBACK\n\ttls internal\n\trespond inner\n}\n",
+        )
+        .env("XDG_DATA_HOME", "DIRECTORY/data")
+        .start();
+    assert!(!server.log().contains("no HTTP/3 at this address"), "{}", server.log());
     server.stop();
 }

@@ -97,3 +97,29 @@ fn the_env_of_a_worker_of_all_sites_was_gone_in_its_requests() {
     assert_eq!(answer[1], serde_json::json!(["worker", "worker", "worker", "here", "here"]));
     server.stop();
 }
+
+#[test]
+fn the_env_of_a_site_lost_against_that_of_a_worker_of_all_sites() {
+    let server = Setup::new()
+        .caddyfile(
+            "{\n\tadmin off\n\tfrankenphp {\n\t\tnum_threads 2\n\t\tworker {\n\t\t\tfile ROOT/index.php\n\t\t\tnum 1\n\t\t\tenv TIER worker\n\t\t}\n\t}\n}\n\
+             http://one.example:PORT {\n\tbind LOOPBACK\n\troot ROOT\n\tphp_server {\n\t\tenv TIER one\n\t}\n}\n\
+             http://two.example:PORT {\n\tbind LOOPBACK\n\troot ROOT\n\tphp_server {\n\t\tenv TIER {host}\n\t\tenv SITE two\n\t}\n}\n\
+             http://:PORT {\n\tbind LOOPBACK\n\troot ROOT\n\tphp_server\n}\n",
+        )
+        .file("index.php", WORKER)
+        .start();
+    let boot = serde_json::json!(["worker", "worker", "worker", null, false]);
+    for (host, tier, site) in [
+        ("one.example", "one", None),
+        ("two.example", "two.example", Some("two")),
+        ("three.example", "worker", None),
+    ] {
+        let answer = server.request("GET", "/").header("Host", host).send().expect(200).json();
+        let unset = serde_json::Value::from(false);
+        // `$_ENV` of a worker is that of its boot.
+        let expected = serde_json::json!([tier, tier, "worker", site, site.map_or(unset, Into::into)]);
+        assert_eq!(answer, serde_json::json!([boot, expected]), "{host}");
+    }
+    server.stop();
+}

@@ -1,10 +1,13 @@
 //! How the server stops: nothing that runs is lost, and an impatient operator is heard.
 #![forbid(unsafe_code)]
 
+use regent_tests::h2::Http2;
+use regent_tests::h3::block_on;
 use regent_tests::process::{runs, write_program};
-use regent_tests::{Conn, Server, Setup, regent_command, until};
+use regent_tests::{Conn, Server, Setup, TlsClient, regent_command, until};
 use rustix::process::Signal;
 use std::fs;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 
 /// A script that says when it has started and runs until the file `go` is there.
@@ -199,4 +202,116 @@ fn a_thread_that_does_not_come_back_is_not_waited_for() {
     conn.response().expect(504);
     assert!(server.wait().success());
     engine_is_gone(engine);
+}
+
+/// Of many, some are in the accept queue, some on their way to a thread, some with it.
+fn fresh(server: &Server) -> Vec<Conn> {
+    (0..40).map(|_| server.connect()).collect()
+}
+
+fn assert_served(conns: Vec<Conn>, rest: &str, expected: &str) {
+    for mut conn in conns {
+        conn.send(rest);
+        let answer = conn.response().expect(200);
+        assert_eq!((answer.text(), answer.header("connection")), (expected.into(), Some("close")));
+    }
+}
+
+const REQUEST: &str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+
+#[test]
+fn connections_that_had_just_been_made_were_reset() {
+    let setup = Setup::new().global_options("servers {\n\t\tprotocols h1 h2c\n\t}");
+    for setup in [Setup::new(), setup] {
+        let mut server = setup.file("index.php", "<?php echo 'ok';").start();
+        let conns = fresh(&server);
+        server.signal(Signal::TERM);
+        wait_until_it_stops_listening(&server);
+        assert_served(conns, REQUEST, "ok");
+        assert!(server.wait().success());
+    }
+}
+
+#[test]
+fn a_request_whose_head_was_on_its_way_was_reset() {
+    let mut server = Setup::new().file("index.php", "<?php echo 'ok';").start();
+    let mut conns = fresh(&server);
+    for conn in &mut conns {
+        conn.send(&REQUEST[..20]);
+    }
+    // One that has had an answer before.
+    let mut used = server.connect();
+    used.send(REQUEST);
+    used.response().expect(200);
+    used.send(&REQUEST[..20]);
+    used.wait_until_read();
+    conns.push(used);
+    server.signal(Signal::TERM);
+    wait_until_it_stops_listening(&server);
+    assert_served(conns, &REQUEST[20..], "ok");
+    assert!(server.wait().success());
+}
+
+#[test]
+fn connections_to_an_address_that_a_reload_drops_were_reset() {
+    let site = |port: &str, text: &str| format!("http://:{port} {{\n\tbind LOOPBACK\n\trespond {text}\n}}\n");
+    let options = "{\n\tadmin ADMIN\n}\n";
+    let server = Setup::new()
+        .caddyfile(&format!("{options}{}{}", site("TLSPORT", "kept"), site("PORT", "dropped")))
+        .start();
+    let conns = fresh(&server);
+    server.write_caddyfile(&format!("{options}{}", site("TLSPORT", "kept")));
+    server.admin().request("POST", "/regent/reload").send().expect(200);
+    assert!(Conn::try_open(server.address()).is_err());
+    assert_served(conns, REQUEST, "dropped");
+    server.stop();
+}
+
+fn is_not_listening(address: SocketAddr) {
+    until("new connections are refused", || TcpStream::connect(address).is_err().then_some(()));
+}
+
+#[test]
+fn connections_whose_handshake_was_to_come_were_reset() {
+    let mut server = Setup::new()
+        .caddyfile(
+            "{\n\tadmin off\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\thttps_port TLSPORT\n}\n\
+             localhost {\n\trespond ok\n}\n",
+        )
+        .env("XDG_DATA_HOME", "DIRECTORY/data")
+        .start();
+    let client = TlsClient::trusting(&server.directory().join("data/caddy/pki/authorities/local/root.crt"));
+    let address = server.tls_address();
+    let [first, second] = [(); 2].map(|()| TcpStream::connect(address).expect("it listens"));
+    server.signal(Signal::TERM);
+    is_not_listening(address);
+    let mut conn = client.try_connect_over(first, "localhost").expect("a handshake");
+    conn.send(REQUEST.replace('x', "localhost"));
+    assert_eq!(conn.response().expect(200).text(), "ok");
+    block_on(async {
+        second.set_nonblocking(true).expect("a socket");
+        let second = tokio::net::TcpStream::from_std(second).expect("a runtime");
+        let client = Http2::connect_over(&client, second, "localhost").await.expect("a handshake");
+        assert_eq!(client.ask("/", None).await.expect("a response").expect(200).text(), "ok");
+    });
+    assert!(server.wait().success());
+}
+
+/// Its first request, as it had come to that before the server began to leave.
+#[test]
+fn a_connection_of_http_2_that_has_sent_nothing_is_served_its_first_request() {
+    let mut server = Setup::new()
+        .global_options("servers {\n\t\tprotocols h1 h2c\n\t}")
+        .file("index.php", "<?php echo 'ok';")
+        .start();
+    let socket = TcpStream::connect(server.address()).expect("it listens");
+    server.signal(Signal::TERM);
+    is_not_listening(server.address());
+    block_on(async {
+        socket.set_nonblocking(true).expect("a socket");
+        let socket = tokio::net::TcpStream::from_std(socket).expect("a runtime");
+        let client = Http2::over_plain(socket).await.expect("a connection");
+        assert_eq!(client.ask("/", None).await.expect("a response").expect(200).text(), "ok");
+    });
+    assert!(server.wait().success());
 }

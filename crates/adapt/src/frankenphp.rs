@@ -11,7 +11,7 @@ use crate::words::{self, Line};
 use regent_config::{
     Circuit, Confine, Confinement, Enforcement, EngineUser, HealthCheck, Lane, LaneBound, MaxThreads,
     Namespaces, NativeModule, PhpGlobal, Programs, Scheduling, SlowLog, Spool, Worker, WorkerId, WorkerRef,
-    escaped,
+    WorkerScope, escaped,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -31,6 +31,8 @@ impl Writer<'_> {
             max_queue: _,
             deadline: _,
             request_timeout: _,
+            departed_timeout: _,
+            max_response_header: _,
             retry: _,
             slow_log: _,
             circuit: _,
@@ -84,6 +86,9 @@ impl Writer<'_> {
             php.max_queue.map(|most| number("max_queue", most.to_string())),
             php.deadline.map(|limit| time("deadline", limit)),
             php.request_timeout.map(|limit| time("request_timeout", limit)),
+            (php.departed_timeout != usual.departed_timeout).then(|| departed_timeout(php.departed_timeout)),
+            (php.max_response_header != usual.max_response_header)
+                .then(|| number("max_response_header", words::size(php.max_response_header as u64))),
             (php.retry != usual.retry).then(|| retry(php.retry)),
             php.slow_log.as_ref().map(slow_log),
             circuit(php.circuit),
@@ -133,7 +138,7 @@ impl Writer<'_> {
 
     fn reference(&self, id: WorkerId) -> WorkerRef {
         let known = self.worker_lists.iter().flatten().find(|worker| worker.id == id);
-        known.cloned().unwrap_or(WorkerRef { id, matches: Vec::new() })
+        known.cloned().unwrap_or(WorkerRef { id, matches: Vec::new(), scope: WorkerScope::Global })
     }
 
     fn worker_of(&self, worker: &WorkerRef) -> &Worker {
@@ -148,7 +153,7 @@ impl Writer<'_> {
 
     /// As FrankenPHP has it.
     pub(crate) fn worker(&self, worker: &WorkerRef) -> Object {
-        let WorkerRef { id: _, matches } = worker;
+        let WorkerRef { id: _, matches, scope: _ } = worker;
         let Worker {
             name,
             file,
@@ -177,7 +182,7 @@ impl Writer<'_> {
     }
 
     pub(crate) fn worker_line(&self, worker: &WorkerRef) -> Line {
-        let WorkerRef { id: _, matches } = worker;
+        let WorkerRef { id: _, matches, scope: _ } = worker;
         let Worker {
             name,
             file,
@@ -212,6 +217,10 @@ impl Writer<'_> {
 
 fn path(name: &str, path: &Path) -> Line {
     Line::new([name]).word(escaped(&path.display().to_string()))
+}
+
+fn departed_timeout(timeout: Option<Duration>) -> Line {
+    Line::new(["departed_timeout"]).word(timeout.map_or_else(|| "off".into(), words::duration))
 }
 
 fn slow_log(slow_log: &SlowLog) -> Line {

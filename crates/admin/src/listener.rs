@@ -156,7 +156,7 @@ fn lacks_ipv6(error: &io::Error) -> bool {
 fn hint(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::AddrInUse => {
-            "; another program listens there: stop it, or choose another address with the global option `admin`, or none \
+            "; another program or a site of this configuration listens there: stop it, or choose another address with the global option `admin`, or none \
              with `admin off`"
         }
         io::ErrorKind::AlreadyExists => "; remove it, or choose another path with the global option `admin`",

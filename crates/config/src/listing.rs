@@ -67,6 +67,7 @@ mod tests {
         ("rewrite", "rewrite /a"),
         ("root", "root a"),
         ("route", "route {\n}"),
+        ("run_departed", "run_departed"),
         ("server_timing", "server_timing"),
         ("skip_log", "skip_log"),
         ("templates", "templates"),

@@ -286,6 +286,8 @@ pub enum Handler {
     Retry(RetryMethods),
     /// `lane`: the lane of what follows.
     Lane(LaneChoice),
+    /// `run_departed`: what follows runs although its client has left.
+    RunDeparted,
     Encode(Encode),
     Templates(Templates),
     Cache(Caching),
@@ -362,6 +364,17 @@ pub struct WorkerRef {
     pub id: WorkerId,
     /// Path globs that go to it whatever the file; empty: only requests that resolve to the worker's file.
     pub matches: Vec<Template>,
+    #[serde(skip)]
+    pub scope: WorkerScope,
+}
+
+/// For whom a worker was declared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkerScope {
+    /// The block that uses it, whose variables its own go before.
+    Block,
+    /// All sites: the variables of each go before its own in their requests.
+    Global,
 }
 
 /// `php_server`, in order: a worker with `match`; 308 to the path with `/` when `{path}/INDEX` exists; rewrite to

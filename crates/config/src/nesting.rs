@@ -102,6 +102,7 @@ fn nested<'a>(handler: &'a Handler, proxies: &'a [ReverseProxy]) -> Vec<&'a [Rou
         | Handler::Deadline(_)
         | Handler::Retry(_)
         | Handler::Lane(_)
+        | Handler::RunDeparted
         | Handler::Encode(_)
         | Handler::Templates(_)
         | Handler::Cache(_)

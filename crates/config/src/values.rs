@@ -77,6 +77,14 @@ pub(crate) fn positive_duration(token: &Token) -> Result<Duration, Error> {
     Ok(duration)
 }
 
+/// A time, or none: `off` or 0.
+pub(crate) fn time_or_off(token: &Token) -> Result<Option<Duration>, Error> {
+    if token.text == "off" {
+        return Ok(None);
+    }
+    duration(token).map(|time| (!time.is_zero()).then_some(time))
+}
+
 /// How long a request may run: a duration, or `off`, which is 0 as well.
 pub(crate) fn request_timeout(token: &Token) -> Result<Duration, Error> {
     if token.text == "off" { Ok(Duration::ZERO) } else { duration(token) }

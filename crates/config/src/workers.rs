@@ -6,7 +6,7 @@
 //! | `num N` | 2 per core, at most `max_threads` | threads at start |
 //! | `max_threads N` | what the `max_threads` of all threads leaves | threads that scaling may reach |
 //! | `name TEXT` | the file as written | in lists and metrics |
-//! | `env NAME VALUE`, or a block | | environment of the script, at boot and in its requests |
+//! | `env NAME VALUE`, or a block | | environment of the script, at boot and in its requests; `env` of a site goes before that of a worker of all sites |
 //! | `request_timeout DURATION` \| `off` | that of `frankenphp` | longest time that a request may run in it; see [time limits](deadlines.md#end-what-takes-too-long) |
 //! | `match PATTERN…` | | paths that go to it whatever the file |
 //! | `max_consecutive_failures N` | 6; -1: no limit | boots in a row that may fail |
@@ -15,7 +15,7 @@
 
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{Template, Worker, WorkerId, WorkerRef};
+use crate::model::{Template, Worker, WorkerId, WorkerRef, WorkerScope};
 use crate::problems::{error, unknown_option};
 use crate::values;
 use regent_caddyfile::{Error, Token};
@@ -329,5 +329,9 @@ fn add(
         warmup: options.warmup,
         watch: options.watch,
     });
-    Ok(WorkerRef { id: WorkerId(id), matches: options.matches })
+    let scope = match place {
+        Place::Global => WorkerScope::Global,
+        Place::Block { .. } => WorkerScope::Block,
+    };
+    Ok(WorkerRef { id: WorkerId(id), matches: options.matches, scope })
 }

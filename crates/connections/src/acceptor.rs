@@ -65,12 +65,17 @@ impl<S: Service> Front<S> {
         entries.prepare(dealer.addresses)?;
         entries.begin();
         Ok(spawn_local(async move {
-            tokio::select! {
-                () = entries.deal_out(dealer.changes) => {}
-                _ = Stage::left(&mut stage) => {}
+            let stage = tokio::select! {
+                () = entries.deal_out(dealer.changes) => Stage::Draining,
+                stage = Stage::left(&mut stage) => stage,
+            };
+            let Entries { listeners, datagrams, deal } = entries;
+            // Another server takes those that wait, which has the same sockets.
+            if stage != Stage::Leaving {
+                listeners.take_waiting(None, |socket, arrival| deal.out(Dealt::Stream(socket, arrival)));
             }
-            let Entries { listeners, datagrams, .. } = entries;
             drop(listeners);
+            deal.end();
             datagrams.none_left().await;
             drop(dealer.receiving);
         }))
@@ -142,6 +147,9 @@ impl<S: Service, C: From<Dealt> + 'static> Entries<S, C> {
             ListenerChange::Begin => self.begin(),
             ListenerChange::Discard => self.discard(),
             ListenerChange::Close(number, done) => {
+                let deal = &self.deal;
+                self.listeners
+                    .take_waiting(Some(number), |socket, arrival| deal.out(Dealt::Stream(socket, arrival)));
                 self.listeners.close(number);
                 self.datagrams.close(number);
                 // Who asked has gone otherwise.
@@ -174,6 +182,15 @@ impl<S: Service, C: From<Dealt>> Deal<S, C> {
             0 => self.front.take(dealt),
             // A thread that has ended drops the connection, as the server is about to.
             thread => drop(self.threads[thread].send(dealt.into())),
+        }
+    }
+
+    /// No connection follows, on any thread.
+    fn end(&self) {
+        self.front.take(Dealt::Nothing);
+        for thread in &self.threads[1..] {
+            // It has ended.
+            let _ = thread.send(Dealt::Nothing.into());
         }
     }
 

@@ -133,7 +133,7 @@ impl Addresses {
             let udp = match wanted {
                 Some(address) if !had_udp => http3::bind(
                     address,
-                    self.udp_neighbours(address),
+                    self.udp_neighbours(address, &change),
                     server.options.udp_port,
                     &self.inherited,
                 )?,
@@ -182,8 +182,9 @@ impl Addresses {
         let number = self.next + change.opened.len();
         let (actual, sockets, file) = match listen {
             Listen::Tcp(address) => {
-                let (actual, sockets) = listen_tcp(*address, self.neighbours(*address), &self.inherited)
-                    .map_err(|cause| ListenError::Tcp { address: address.to_string(), cause })?;
+                let (actual, sockets) =
+                    listen_tcp(*address, self.neighbours(*address, change), &self.inherited)
+                        .map_err(|cause| ListenError::Tcp { address: address.to_string(), cause })?;
                 (actual, sockets, None)
             }
             Listen::Unix(UnixSocket { path, mode }) => {
@@ -211,13 +212,14 @@ impl Addresses {
         Ok((number, actual))
     }
 
-    /// `:8080` can be opened before `127.0.0.1:8080` is closed.
-    fn neighbours(&self, address: SocketAddr) -> Neighbours {
-        neighbours(self.open.iter().any(|own| own.has_port(address.port())))
+    /// `:8080` can be opened before `127.0.0.1:8080` is closed, and both may be listened on.
+    fn neighbours(&self, address: SocketAddr, change: &AddressChange) -> Neighbours {
+        neighbours(self.open.iter().chain(&change.opened).any(|own| own.overlaps(address)))
     }
 
-    fn udp_neighbours(&self, address: SocketAddr) -> Neighbours {
-        neighbours(self.open.iter().any(|own| own.has_udp && own.has_port(address.port())))
+    fn udp_neighbours(&self, address: SocketAddr, change: &AddressChange) -> Neighbours {
+        let has_udp = |own: &&Address| own.has_udp || change.with_udp.contains(&own.number);
+        neighbours(self.open.iter().chain(&change.opened).filter(has_udp).any(|own| own.overlaps(address)))
     }
 
     fn set_mode(&mut self, listen: &Listen) {
@@ -242,9 +244,13 @@ impl Address {
         }
     }
 
-    fn has_port(&self, port: u16) -> bool {
+    /// Whether a connection to the one may be one to the other.
+    fn overlaps(&self, address: SocketAddr) -> bool {
         match &self.actual {
-            Listen::Tcp(own) => port != 0 && own.port() == port,
+            Listen::Tcp(own) => {
+                let is_wide = own.ip().is_unspecified() || address.ip().is_unspecified();
+                own.port() != 0 && own.port() == address.port() && (is_wide || own.ip() == address.ip())
+            }
             Listen::Unix(_) | Listen::Descriptor(_) => false,
         }
     }

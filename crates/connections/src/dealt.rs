@@ -10,4 +10,6 @@ pub enum Dealt {
     Stream(OwnedFd, Arrival),
     /// A client of HTTP/3, at the address of this number.
     Datagrams(Box<Arriving>, usize, Receiving),
+    /// None: no other follows.
+    Nothing,
 }

@@ -15,7 +15,8 @@ use regent_http::h3::Arriving;
 use regent_http::{Interim, Settings};
 use regent_metrics::{ConnectionMeter, HandshakeTransport, Protocol};
 use regent_net::{
-    Arrival, BusyPoll, Cork, Drain, Keepalive, Socket, Sockets, Stream, Transport, local_address,
+    Arrival, BusyPoll, CoarseInstant, Cork, Drain, Keepalive, Socket, Sockets, Stream, Transport,
+    local_address,
 };
 use regent_tls::Acceptor;
 use rustix::fd::OwnedFd;
@@ -40,6 +41,8 @@ pub struct Front<S> {
     pub busy_poll: Rc<BusyPoll>,
     pub meter: Rc<ConnectionMeter>,
     open: Cell<usize>,
+    /// Whether connections may come that were accepted already.
+    is_dealt_to: Cell<bool>,
     closed: Notify,
 }
 
@@ -61,6 +64,7 @@ impl<S: Service> Front<S> {
             busy_poll: Rc::new(busy_poll),
             meter: Rc::new(meter),
             open: Cell::new(0),
+            is_dealt_to: Cell::new(true),
             closed: Notify::new(),
         }
     }
@@ -81,15 +85,15 @@ impl<S: Service> Front<S> {
         self.ports.borrow().iter().for_each(|(_, port)| port.leave.begin());
     }
 
-    /// All connections end with the request that they are at.
+    /// All connections end with the request that they are at, and those of clients that have just come with their first.
     pub fn drain(&self) {
         self.drain.begin();
         self.ports.borrow().iter().for_each(|(_, port)| port.drain());
     }
 
-    /// Ends when no connection is left.
+    /// Ends when no connection is left, nor on its way here.
     pub async fn none_left(&self) {
-        while self.open.get() > 0 {
+        while self.open.get() > 0 || self.is_dealt_to.get() {
             self.closed.notified().await;
         }
     }
@@ -99,6 +103,10 @@ impl<S: Service> Front<S> {
             Dealt::Stream(socket, arrival) => self.serve(socket, arrival),
             Dealt::Datagrams(arriving, number, receiving) => {
                 self.serve_datagrams(arriving, number, receiving)
+            }
+            Dealt::Nothing => {
+                self.is_dealt_to.set(false);
+                self.closed.notify_one();
             }
         }
     }
@@ -304,11 +312,12 @@ impl<S: Service> Speaker<'_, S> {
         connection: Connection,
     ) {
         let local = connection.local.map(|local| local.ip());
+        let came = CoarseInstant::now();
         let accepted = tokio::select! {
             accepted = acceptor.accept(socket, local) => accepted,
-            // A client whose handshake is not through has asked for nothing yet. (Other terms for those to come are no
+            // A client whose handshake takes so long has asked for nothing yet. (Other terms for those to come are no
             // reason to cut it: it would not know that it may try again.)
-            () = self.stop.begun() => return,
+            () = self.stop.begun_for_client_of(came) => return,
         };
         let stream = match accepted {
             Ok(stream) => stream,

@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 use regent_config::{Networks, ProxyPolicy, ProxyProtocol, timeout};
 use regent_exchange::Connection;
-use regent_net::{Drain, Prefixed, ProxyHeader, Stream, read_proxy_header};
+use regent_net::{CoarseInstant, Drain, Prefixed, ProxyHeader, Stream, read_proxy_header};
 use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -40,6 +40,7 @@ impl ProxyHeaders {
     ) -> io::Result<Option<Prefixed<S>>> {
         let policy = self.policy(connection.remote.map(|remote| remote.ip()));
         let mut read = BytesMut::new();
+        let came = CoarseInstant::now();
         if policy != ProxyPolicy::Skip {
             let header = tokio::select! {
                 biased;
@@ -49,7 +50,7 @@ impl ProxyHeaders {
                     true => None,
                     false => return Err(io::ErrorKind::TimedOut.into()),
                 },
-                () = drain.begun() => return Ok(None),
+                () = drain.begun_for_client_of(came) => return Ok(None),
             };
             apply(policy, header, connection)?;
         }

@@ -25,7 +25,7 @@ pub fn examine(config: &Config, machine: &Machine) -> Vec<Finding> {
     confine::check(config, machine, &mut findings);
     directories::check(machine, &mut findings);
     certificates::check(machine, &mut findings);
-    sites::check(machine, &mut findings);
+    sites::check(config, machine, &mut findings);
     match &machine.php {
         Ok(php) => {
             opcache::check(php, machine, &mut findings);

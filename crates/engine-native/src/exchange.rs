@@ -1,11 +1,7 @@
 //! A request in the shared memory, as modules see it.
 
 use regent_module_loader::{Completion, Exchange, Fields, Gone, Head, Level};
-use regent_wire::{self as wire, ClientGone, EngineThread, HeadKind};
-
-/// Bytes of an encoded head beside its fields, and of each field beside its name and value.
-const HEAD_OVERHEAD: usize = 64;
-const FIELD_OVERHEAD: usize = 8;
+use regent_wire::{self as wire, ClientGone, EngineThread, FIELD, HeadKind};
 
 /// A request's head apart from its slot, so that it can be read while the answer is written. Used again for the next.
 #[derive(Default)]
@@ -49,8 +45,8 @@ impl<'a> SlotExchange<'a> {
     }
 
     fn fits(&self, fields: &Fields) -> bool {
-        let size: usize = fields.iter().map(|(name, value)| name.len() + value.len() + FIELD_OVERHEAD).sum();
-        size + HEAD_OVERHEAD <= self.thread.max_head()
+        let size: usize = fields.iter().map(|(name, value)| name.len() + value.len() + FIELD).sum();
+        size <= self.thread.max_fields()
     }
 }
 
@@ -65,11 +61,14 @@ impl Exchange for SlotExchange<'_> {
 
     fn head(&mut self, status: u16, fields: &Fields) -> Result<(), Gone> {
         if !self.fits(fields) {
-            self.log(Level::Error, "the response head is too large for a slot; the client is answered 500");
-            return self
-                .thread
-                .head(HeadKind::Final, 500, b"", std::iter::empty())
-                .map_err(|ClientGone| Gone);
+            self.log(
+                Level::Error,
+                "the fields of the response are more than max_response_header allows: it is a 500",
+            );
+            // The handler is told by what it is told when its client leaves.
+            let _ = self.thread.end(wire::Completion::Refused);
+            self.thread.publish();
+            return Err(Gone);
         }
         self.thread.head(HeadKind::Final, status, b"", fields.iter()).map_err(|ClientGone| Gone)
     }
@@ -84,7 +83,7 @@ impl Exchange for SlotExchange<'_> {
 
     fn trailers(&mut self, fields: &Fields) -> Result<(), Gone> {
         if !self.fits(fields) {
-            self.log(Level::Error, "the trailers are too large for a slot and are left out");
+            self.log(Level::Error, "the trailers are more than max_response_header allows, and are left out");
             return Ok(());
         }
         self.thread.trailers(fields.iter()).map_err(|ClientGone| Gone)

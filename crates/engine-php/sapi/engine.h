@@ -93,6 +93,12 @@ typedef struct regent_request_limit {
     int64_t last_words_end;
     _Atomic int64_t slow_at;        /* when the request is slow; REGENT_NO_DEADLINE: it is not, or known to be; negative:
                                        the watch looks at it */
+    _Atomic int64_t look_at;        /* when the watch looks whether its client has left; values as those of slow_at */
+    int looks;                      /* in a row that found it in a wait, and its client gone; -1: not the last one */
+    int64_t look_cpu;               /* what the thread's clock said at the last one */
+    bool is_departed;               /* that is why it is being ended */
+    bool outlives_clients;          /* as php.ini says it: ignore_user_abort */
+    _Atomic bool goes_on;           /* the same of this request: it was not told to end with its client */
     char *trace;                    /* REGENT_TRACE bytes, what the thread was at when its time was over; NULL: not yet */
     size_t trace_length;
 } regent_request_limit;
@@ -286,8 +292,10 @@ void regent_watch_look_by(int64_t deadline);
 
 /* ---- request_limit.c ----------------------------------------------------------------------------------------- */
 
-/* Nanoseconds after which a request is slow; 0: none is. */
-void regent_request_limit_start(int64_t slow_after);
+/* Nanoseconds after which a request is slow, and that one whose client has left may stand in a wait; 0: none is, and for ever. */
+void regent_request_limit_start(int64_t slow_after, int64_t departed_after);
+/* Makes ignore_user_abort() known to the watch; called once, at start-up. */
+void regent_request_limit_watch_ini(void);
 void regent_request_limit_enter_thread(regent_context *context);
 void regent_request_limit_leave_thread(regent_context *context);
 /* When the host has given the request, and before its memory goes. */
@@ -296,6 +304,8 @@ void regent_request_limit_end(regent_context *context);
 /* The client has its response; a request that is overdue already stays so. */
 void regent_request_limit_lift(regent_context *context);
 bool regent_request_limit_is_over(const regent_context *context);
+/* What it has exceeded, in nanoseconds. */
+int64_t regent_request_limit_of(const regent_context *context);
 /* Between two opcodes: ends the script of a request whose time is over. */
 void regent_request_limit_at_opcode(regent_context *context);
 /* In the watch: returns when to look again. */

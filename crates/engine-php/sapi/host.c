@@ -87,8 +87,9 @@ void regent_host_overdue(const regent_context *context, int end)
         .script = script_of(context),
         .trace = {context->request_limit.trace, context->request_limit.trace_length},
         .uri = request->uri,
-        .limit = request->time_limit,
+        .limit = regent_request_limit_of(context),
         .ran = regent_now() - request->started,
+        .departed = context->request_limit.is_departed,
         .end = end,
     };
     host.overdue(&overdue);

@@ -67,7 +67,7 @@ int regent_php_start(const regent_options *options, const regent_callbacks *call
         return -1;
     }
     regent_waiting_socket_start(options->socket);
-    regent_request_limit_start(options->slow_after);
+    regent_request_limit_start(options->slow_after, options->departed_after);
     regent_tsrm_startup(options->threads);
     (void)regent_tsrm_enter_thread();
     ZEND_TSRMLS_CACHE_UPDATE();
@@ -141,6 +141,7 @@ static PHP_MINIT_FUNCTION(regent)
     regent_script_open_hook_install();
     regent_process_install_interrupt();
     regent_time_limit_watch_ini();
+    regent_request_limit_watch_ini();
     regent_pcntl_override_functions();
     regent_undo_override_functions();
     regent_opcache_before_startup();

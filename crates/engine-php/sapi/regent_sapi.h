@@ -47,6 +47,7 @@ typedef struct regent_request {
     size_t n_env;
     int64_t started;            /* when it was taken, in ns of CLOCK_MONOTONIC */
     int64_t time_limit;         /* ns that it may run from then on; 0: without end */
+    const uint32_t *given_up;   /* not 0, read atomically and from any thread: its client has left; NULL: it has none */
 } regent_request;
 
 /* A part of a response. One call can carry the head, bytes and the end together; the host sends them as one. */
@@ -65,13 +66,14 @@ typedef struct regent_emit {
     uint64_t memory;               /* with end: bytes that PHP's memory manager has given out on this thread */
 } regent_emit;
 
-/* A request that has run for longer than its time_limit. */
+/* A request that has run for longer than its time_limit, or whose client has left (departed_after). */
 typedef struct regent_overdue {
     uint32_t thread;   /* the host's number of it */
     regent_str script;
     regent_str uri;
     int64_t limit;     /* ns */
     int64_t ran;       /* ns, until now */
+    int departed;      /* 1: its client has left, and it stood in a wait for so long as limit says */
     int end;           /* REGENT_END_... */
     regent_str trace;  /* what it was at when its time was over: "#0 sleep()\n#1 {main} /srv/a.php:3"; may be empty */
 } regent_overdue;
@@ -194,6 +196,7 @@ typedef struct regent_options {
      * that runs there with a fatal error, if client_gone() says by then that the server has given it up. */
     int interrupt_signal;
     int64_t slow_after;                 /* ns after which a request is told of as slow; 0: never */
+    int64_t departed_after;             /* ns that a request whose client has left may stand in a wait; 0: for ever */
     int trace_signal;                   /* asks a process what it is at, which traced() tells; 0: none. Another real-time one */
     int socket;                         /* the host's own, which is never shut down; -1: none */
 } regent_options;

@@ -6,6 +6,10 @@
  * One that does not come back from that is replaced: the host counts on another thread instead, and this one ends if it
  * comes back after all. One that still does not is written off.
  *
+ * departed_timeout: a request whose client has left and that does nothing but wait is ended in the same way. The watch looks
+ * at each request several times in that time. One that was to outlive its client (ignore_user_abort()) is left alone; what a
+ * worker script says of that while it boots concerns its own end, which no client brings about, and no request.
+ *
  * The deadline is turned into its negative by the watch alone, and ended by the thread alone, both in one exchange: the
  * watch never takes a request for the one before. From then on until the end of the request all is done under the
  * watch's lock.
@@ -33,6 +37,13 @@
 /* Between two attempts from then on. */
 #define SLOW_STEP (1000 * MILLISECOND)
 
+/* So many looks in a row find a request in a wait, at equal intervals, before it is ended because its client has left: time
+ * alone proves nothing of a process that may have been frozen. */
+#define DEPARTED_LOOKS 4
+/* What is no more than a wait that is begun again and again, as libraries do it: of the time, and besides. */
+#define WAITING_CPU_PART 1000
+#define WAITING_CPU (1 * MILLISECOND)
+
 /* Slow requests that the host is told of each second, at most. */
 #define MOST_SLOW 20
 
@@ -44,9 +55,14 @@ static struct {
     uint64_t omitted;
 } slow;
 
-void regent_request_limit_start(int64_t slow_after)
+/* Between two looks whether a client has left, and what they are for; 0: there are none. */
+static int64_t departed_after, departed_step;
+
+void regent_request_limit_start(int64_t slow_after, int64_t after)
 {
     slow.after = slow_after;
+    departed_after = after;
+    departed_step = after > 0 && after < DEPARTED_LOOKS ? 1 : after / DEPARTED_LOOKS;
 }
 
 void regent_request_limit_leave_thread(regent_context *context)
@@ -59,6 +75,7 @@ void regent_request_limit_enter_thread(regent_context *context)
     context->request_limit.vm_interrupt = &EG(vm_interrupt);
     pthread_getcpuclockid(pthread_self(), &context->request_limit.cpu_clock);
     context->current_frame = &EG(current_execute_data);
+    context->request_limit.outlives_clients = PG(ignore_user_abort);
 }
 
 /* ---- In the thread ---------------------------------------------------------------------------------------------- */
@@ -77,6 +94,14 @@ void regent_request_limit_begin(regent_context *context)
         context->request_limit.slow_at = slow_at;
         regent_watch_look_by(slow_at);
     }
+    context->request_limit.is_departed = false;
+    if (departed_step > 0 && request->given_up != NULL && !regent_in_forked_child()) {
+        int64_t look_at = request->started + departed_step;
+        context->request_limit.looks = -1;
+        context->request_limit.goes_on = context->request_limit.outlives_clients;
+        context->request_limit.look_at = look_at;
+        regent_watch_look_by(look_at);
+    }
 }
 
 bool regent_request_limit_is_over(const regent_context *context)
@@ -84,18 +109,36 @@ bool regent_request_limit_is_over(const regent_context *context)
     return context->request_limit.deadline < 0;
 }
 
-/* Not while the watch looks at the request: its memory goes now. */
+int64_t regent_request_limit_of(const regent_context *context)
+{
+    return context->request_limit.is_departed ? departed_after : context->request.time_limit;
+}
+
+static void wait_for_watch(void)
+{
+    if (!regent_in_forked_child()) {
+        regent_watch_lock();
+        regent_watch_unlock();
+    }
+}
+
+/* Not while the watch looks at the request: its memory goes now. What it finds in such a look it has found by then. */
 void regent_request_limit_end(regent_context *context)
 {
     regent_request_limit *limit = &context->request_limit;
     bool is_looked_at = slow.after > 0 && atomic_exchange(&limit->slow_at, REGENT_NO_DEADLINE) < 0;
+    if (departed_step > 0 && atomic_exchange(&limit->look_at, REGENT_NO_DEADLINE) < 0) {
+        is_looked_at = true;
+    }
+    if (is_looked_at) {
+        wait_for_watch();
+    }
     bool is_over = atomic_exchange(&limit->deadline, REGENT_NO_DEADLINE) < 0;
-    if (!(is_looked_at || is_over) || regent_in_forked_child()) {
+    if (!is_over || regent_in_forked_child()) {
         return;
     }
-    regent_watch_lock();
-    regent_watch_unlock();
-    if (is_over && limit->end != REGENT_END_WRITTEN_OFF) {
+    wait_for_watch();
+    if (limit->end != REGENT_END_WRITTEN_OFF) {
         regent_host_overdue(context, limit->end);
     }
 }
@@ -104,6 +147,9 @@ void regent_request_limit_end(regent_context *context)
 void regent_request_limit_lift(regent_context *context)
 {
     int64_t deadline = context->request_limit.deadline;
+    if (departed_step > 0 && atomic_exchange(&context->request_limit.look_at, REGENT_NO_DEADLINE) < 0) {
+        wait_for_watch();
+    }
     if (deadline >= 0) {
         atomic_compare_exchange_strong(&context->request_limit.deadline, &deadline, REGENT_NO_DEADLINE);
     }
@@ -126,6 +172,10 @@ void regent_request_limit_at_opcode(regent_context *context)
     limit->has_last_words = true;
     regent_watch_unlock();
     context->interrupted = 0; /* that the host has given the request up is no news */
+    if (!may_go_on && limit->is_departed) {
+        zend_error_noreturn(E_ERROR, "The client of the request had left, and it stood in a wait for %g s",
+                            (double)departed_after / 1e9);
+    }
     if (!may_go_on) {
         zend_error_noreturn(E_ERROR, "The request exceeded its request_timeout of %g s",
                             (double)context->request.time_limit / 1e9);
@@ -250,6 +300,48 @@ static int64_t insist(regent_context *context, int64_t now)
     return limit->next;
 }
 
+static bool has_waited_since_last_look(regent_context *context)
+{
+    regent_request_limit *limit = &context->request_limit;
+    int64_t before = limit->look_cpu, now = cpu_time(limit);
+    limit->look_cpu = now;
+    return now - before <= departed_step / WAITING_CPU_PART + WAITING_CPU && regent_waits_in_kernel(context->time_limit.tid);
+}
+
+static bool has_departed(regent_context *context)
+{
+    regent_request_limit *limit = &context->request_limit;
+    bool has_waited = has_waited_since_last_look(context);
+    if (limit->goes_on || __atomic_load_n(context->request.given_up, __ATOMIC_ACQUIRE) == 0) {
+        limit->looks = -1;
+    } else {
+        limit->looks = limit->looks >= 0 && has_waited ? limit->looks + 1 : 0;
+    }
+    return limit->looks >= DEPARTED_LOOKS;
+}
+
+/* Begins to end a request whose client has left and that does nothing but wait; returns when to look again. */
+static int64_t look_whether_departed(regent_context *context, int64_t now)
+{
+    regent_request_limit *limit = &context->request_limit;
+    int64_t look_at = limit->look_at;
+    if (look_at > now || look_at < 0) {
+        return look_at > now ? look_at : REGENT_NO_DEADLINE;
+    }
+    int64_t looks = -look_at, next = now + departed_step;
+    if (!atomic_compare_exchange_strong(&limit->look_at, &look_at, looks)) {
+        return REGENT_NO_DEADLINE;
+    }
+    int64_t deadline = limit->deadline;
+    if (deadline >= 0 && has_departed(context)) {
+        limit->is_departed = true; /* the thread reads it when it sees the deadline */
+        limit->is_departed = atomic_compare_exchange_strong(&limit->deadline, &deadline, -deadline);
+        next = limit->is_departed ? end_script(context, now) : REGENT_NO_DEADLINE;
+    }
+    atomic_compare_exchange_strong(&limit->look_at, &looks, next);
+    return next;
+}
+
 static int64_t look_whether_over(regent_context *context, int64_t now)
 {
     regent_request_limit *limit = &context->request_limit;
@@ -263,8 +355,31 @@ static int64_t look_whether_over(regent_context *context, int64_t now)
 
 int64_t regent_request_limit_look(regent_context *context, int64_t now)
 {
-    int64_t slow_at = look_whether_slow(context, now), over_at = look_whether_over(context, now);
-    return slow_at < over_at ? slow_at : over_at;
+    int64_t slow_at = look_whether_slow(context, now), look_at = look_whether_departed(context, now);
+    int64_t over_at = look_whether_over(context, now);
+    int64_t first = slow_at < look_at ? slow_at : look_at;
+    return first < over_at ? first : over_at;
+}
+
+/* ---- ignore_user_abort() ------------------------------------------------------------------------------------------------ */
+
+static ZEND_INI_MH((*next_on_modify));
+
+static ZEND_INI_MH(on_modify)
+{
+    regent_context *context = regent_current();
+    int result = next_on_modify(entry, new_value, mh_arg1, mh_arg2, mh_arg3, stage);
+    if (context != NULL && stage == PHP_INI_STAGE_RUNTIME && context->phase != REGENT_OUTSIDE) {
+        context->request_limit.goes_on = PG(ignore_user_abort);
+    }
+    return result;
+}
+
+void regent_request_limit_watch_ini(void)
+{
+    zend_ini_entry *entry = zend_hash_str_find_ptr(EG(ini_directives), ZEND_STRL("ignore_user_abort"));
+    next_on_modify = entry->on_modify;
+    entry->on_modify = on_modify;
 }
 
 /* ---- Locks ---------------------------------------------------------------------------------------------------------- */

@@ -10,7 +10,8 @@ int regent_php_thread(void *thread, const regent_thread_options *options)
 {
     regent_context context = {.thread = thread, .options = options, .phase = REGENT_OUTSIDE,
                               .time_limit.deadline = REGENT_NO_DEADLINE, .request_limit.deadline = REGENT_NO_DEADLINE,
-                              .request_limit.slow_at = REGENT_NO_DEADLINE, .directory.entered = -1};
+                              .request_limit.slow_at = REGENT_NO_DEADLINE, .request_limit.look_at = REGENT_NO_DEADLINE,
+                              .directory.entered = -1};
     int reason = REGENT_THREAD_FAILED;
 
     if (!regent_response_allocate(&context.response)) {

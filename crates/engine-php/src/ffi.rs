@@ -1,6 +1,7 @@
 //! `sapi/regent_sapi.h` as Rust sees it: the same structs, by hand, so that no user's build needs bindgen.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::AtomicU32;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -35,6 +36,7 @@ pub struct Request {
     pub n_env: usize,
     pub started: i64,
     pub time_limit: i64,
+    pub given_up: *const AtomicU32,
 }
 
 #[repr(C)]
@@ -60,6 +62,7 @@ pub struct Overdue {
     pub uri: Str,
     pub limit: i64,
     pub ran: i64,
+    pub departed: c_int,
     pub end: c_int,
     pub trace: Str,
 }
@@ -126,6 +129,7 @@ pub struct Options {
     pub n_well_known: usize,
     pub interrupt_signal: c_int,
     pub slow_after: i64,
+    pub departed_after: i64,
     pub trace_signal: c_int,
     pub socket: c_int,
 }

@@ -12,7 +12,7 @@ use crate::renewal::Renewal;
 use crate::variables::{Services, fill};
 use crate::warmup::Warmup;
 use regent_engine_host::{EngineLoad, Readiness, Reporter, SchedPolicy};
-use regent_wire::{ClientGone, Completion, EngineThread, HeadKind, Siblings, ThreadState};
+use regent_wire::{ClientGone, Completion, EngineThread, FIELD, HeadKind, Siblings, ThreadState};
 use std::ffi::{c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
@@ -55,6 +55,8 @@ pub struct PhpThread {
     variables: Vec<Var>,
     number: String,
     serving: Serving,
+    /// The client has its response, and what the script goes on to write is dropped.
+    is_answered: bool,
     /// Of the request's site.
     services: Services,
     sched_policy: SchedPolicy,
@@ -96,6 +98,7 @@ impl PhpThread {
             variables: Vec::new(),
             number,
             serving: Serving::Nobody,
+            is_answered: false,
             services: Services::default(),
             sched_policy: SchedPolicy::new(load),
             warmup,
@@ -182,12 +185,14 @@ impl PhpThread {
         self.services = fill(out, head, &mut self.variables, &self.number);
         out.started = nanoseconds(self.wire.started());
         out.time_limit = self.wire.time_limit().map_or(0, nanoseconds);
+        out.given_up = self.wire.given_up();
         self.sched_policy.begin(waiting_behind, self.wire.started());
         self.serving = Serving::Client;
         true
     }
 
     fn end_request(&mut self) {
+        self.is_answered = false;
         self.services = Services::default();
         if std::mem::replace(&mut self.serving, Serving::Nobody) == Serving::Client {
             self.sched_policy.end(self.wire.release());
@@ -207,20 +212,27 @@ impl PhpThread {
     }
 
     fn emit_to_client(&mut self, part: &Emit) -> Result<(), ClientGone> {
-        if part.has_head != 0 {
+        if part.has_head != 0 && !self.is_answered {
             self.emit_head(part)?;
         }
-        if part.body_len > 0 {
+        if part.body_len > 0 && !self.is_answered {
             // SAFETY: law 5: (pointer, length) for the time of the call.
             self.wire.body(unsafe { Str { ptr: part.body, len: part.body_len }.bytes() })?;
         }
         if part.end != 0 {
             self.wire.set_memory(part.memory);
             self.renewal.served(part.memory);
-            self.wire.end(completion(part))?;
+            self.end(completion(part))?;
         }
         self.wire.publish();
         if self.wire.client_gone() { Err(ClientGone) } else { Ok(()) }
+    }
+
+    fn end(&mut self, completion: Completion) -> Result<(), ClientGone> {
+        if !std::mem::replace(&mut self.is_answered, true) {
+            self.wire.end(completion)?;
+        }
+        Ok(())
     }
 
     /// Where updates of the script go.
@@ -250,12 +262,9 @@ impl PhpThread {
         };
         // SAFETY: law 5: as above, for each line.
         let lines = || lines.iter().map(|line| unsafe { line.bytes() });
-        let size: usize = lines().map(|line| line.len() + 8).sum();
-        if size > self.wire.max_head() - 1024 {
-            let message =
-                format!("the response head has {size} bytes; {} are allowed", self.wire.max_head() - 1024);
-            self.wire.log(3, message.as_bytes(), b"")?;
-            return self.wire.head(HeadKind::Final, 500, b"", std::iter::empty());
+        let size: usize = lines().map(|line| line.len() + FIELD).sum();
+        if size > self.wire.max_fields() {
+            return self.refuse_head(part, size);
         }
         let kind = if part.informational != 0 { HeadKind::Informational } else { HeadKind::Final };
         // What a script can set is clamped (law 8): the C side has checked it too.
@@ -264,6 +273,22 @@ impl PhpThread {
         // SAFETY: law 5: as above.
         let reason = unsafe { part.reason.bytes() };
         self.wire.head(kind, status, reason, lines().filter_map(split_line))
+    }
+
+    /// It is more than the server takes.
+    fn refuse_head(&mut self, part: &Emit, size: usize) -> Result<(), ClientGone> {
+        let most = self.wire.max_fields();
+        if part.informational != 0 {
+            let message = format!(
+                "the fields of an informational response have {size} bytes, and max_response_header allows {most}: it is left out"
+            );
+            return self.wire.log(4, message.as_bytes(), b"");
+        }
+        let message = format!(
+            "the fields of the response have {size} bytes, and max_response_header allows {most}: it is a 500"
+        );
+        self.wire.log(3, message.as_bytes(), b"")?;
+        self.end(Completion::Refused)
     }
 }
 
@@ -333,7 +358,9 @@ extern "C" fn log(thread: *mut c_void, level: c_int, message: Str, context: Str)
     let (message, context) = unsafe { (message.bytes(), context.bytes()) };
     let level = level.clamp(0, 7) as u8;
     let in_request = guarded(thread, false, |thread| {
-        let written = thread.serving == Serving::Client && thread.wire.log(level, message, context).is_ok();
+        // Nobody reads what follows a response.
+        let is_read = thread.serving == Serving::Client && !thread.is_answered;
+        let written = is_read && thread.wire.log(level, message, context).is_ok();
         if written {
             thread.wire.publish();
         }

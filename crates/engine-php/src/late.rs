@@ -20,6 +20,7 @@ pub extern "C" fn overdue(request: *const ffi::Overdue) {
             uri: text(request.uri, LONGEST_TEXT),
             limit_ms: milliseconds(request.limit),
             ran_ms: milliseconds(request.ran),
+            departed: request.departed != 0,
             end: match request.end {
                 0 => OverdueEnd::Opcode,
                 1 => OverdueEnd::Signal,

@@ -28,7 +28,8 @@ pub fn start(start: &Start, reporter: &Arc<Reporter>) -> Result<()> {
         well_known: names.as_ptr(),
         n_well_known: names.len(),
         interrupt_signal: libc::SIGRTMAX() - INTERRUPT_SIGNAL_BELOW_MAX,
-        slow_after: i64::try_from(start.slow_after_ms.saturating_mul(1_000_000)).unwrap_or(0),
+        slow_after: nanoseconds(start.slow_after_ms),
+        departed_after: nanoseconds(start.departed_after_ms),
         trace_signal: if cfg!(php_threads) { 0 } else { trace_signal() },
         socket: descriptors::CONTROL,
     };
@@ -38,6 +39,11 @@ pub fn start(start: &Start, reporter: &Arc<Reporter>) -> Result<()> {
         0 => Ok(()),
         _ => bail!("PHP could not be started"),
     }
+}
+
+/// Of milliseconds; 0 where there would be too many.
+fn nanoseconds(milliseconds: u64) -> i64 {
+    i64::try_from(milliseconds.saturating_mul(1_000_000)).unwrap_or(0)
 }
 
 /// Asks a process what its script is at.

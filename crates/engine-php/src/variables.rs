@@ -50,6 +50,7 @@ pub fn fill(out: &mut Request, head: Head<'_>, variables: &mut Vec<Var>, number:
         n_env: head.environment,
         started: 0,
         time_limit: 0,
+        given_up: std::ptr::null(),
     };
     variables.clear();
     for variable in head {

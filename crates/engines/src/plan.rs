@@ -7,7 +7,7 @@ mod php;
 use crate::error::EngineError;
 use crate::kind::EngineKind;
 use crate::rules::{AdmissionBounds, QueueRules};
-use regent_config::{EngineUser, Global, PhpGlobal, SlowLog, Worker, timeout};
+use regent_config::{EngineUser, Global, PhpGlobal, Worker, timeout};
 use regent_metrics::Serves;
 use regent_wire::control::{ModuleStart, PoolStart, Start};
 use regent_wire::{Geometry, MAX_PROCESSES, MAX_SLOTS_PER_IO, MAX_THREADS, Scheduling};
@@ -19,6 +19,8 @@ use std::time::Duration;
 const RING: u32 = 64 * 1024;
 /// Room in a slot's head for what the server adds to the client's fields: variables of the request, `env`.
 const HEAD_EXTRA: usize = 64 * 1024;
+/// Bytes of a response's head beside its fields, with some to spare.
+const FRAME_EXTRA: usize = 1024;
 
 /// Numbers for threads that take the places of others that do not come back, until the next generation serves.
 const SPARE_THREADS: usize = 16;
@@ -166,8 +168,14 @@ impl EnginePlan {
                 pools: starts,
                 modules,
                 slow_after_ms: match kind {
-                    EngineKind::Php => global.php.slow_log.as_ref().map_or(0, slow_after_ms),
+                    EngineKind::Php => {
+                        global.php.slow_log.as_ref().map_or(0, |slow_log| milliseconds(slow_log.after))
+                    }
                     EngineKind::Native => 0,
+                },
+                departed_after_ms: match (kind, global.php.departed_timeout) {
+                    (EngineKind::Php, Some(after)) => milliseconds(after),
+                    (EngineKind::Php, None) | (EngineKind::Native, _) => 0,
                 },
                 process: 0,
                 threads: Vec::new(),
@@ -223,8 +231,9 @@ fn processes(wanted: u16, pools: &[PoolPlan]) -> u16 {
     wanted.min(u16::try_from(threads).unwrap_or(u16::MAX)).clamp(1, MAX_PROCESSES as u16)
 }
 
-fn slow_after_ms(slow_log: &SlowLog) -> u64 {
-    u64::try_from(slow_log.after.as_millis()).unwrap_or(u64::MAX).max(1)
+/// At least one: 0 means never.
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
 fn rules(php: &PhpGlobal) -> QueueRules {
@@ -247,6 +256,7 @@ fn geometry(global: &Global, io_threads: usize, pools: usize, threads: usize) ->
         head_capacity: head.min(1 << 24) as u32,
         request_capacity: RING,
         response_capacity: RING,
+        frame_capacity: (global.php.max_response_header + FRAME_EXTRA) as u32,
     }
 }
 

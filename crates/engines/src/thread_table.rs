@@ -230,6 +230,7 @@ mod tests {
             head_capacity: 4096,
             request_capacity: 4096,
             response_capacity: 4096,
+            frame_capacity: 131_072,
         };
         Region::create(geometry).unwrap()
     }

@@ -7,13 +7,12 @@ use crate::response_head::{self, Asked, BufferedResponse, ResponseHeader};
 use crate::streamed::{Script, Streamed};
 use crate::target::Target;
 use crate::traced;
-use crate::trouble::Trouble;
+use crate::trouble::{LARGE_ENVIRONMENT, Trouble, refusal, too_large, unavailable};
 use crate::upload::{Prefix, Upload};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::Body;
 use regent_config::timeout;
-use regent_dispatch::admission::Reason;
 use regent_dispatch::lanes::Place;
 use regent_engines::{
     Admission, AdmissionControl, Aim, EngineClient, EngineKind, InFlight, LogPace, Origin, Refused, Submitted,
@@ -169,7 +168,8 @@ impl Gateway {
         in_flight
             .admit(self.engine_client.waiting(pool), || self.engine_client.progress(pool))
             .map_err(Trouble::Shed)?;
-        let submitted = self.engine_client.acquire(length, head)?;
+        let acquired = self.engine_client.acquire(length, head);
+        let submitted = acquired.map_err(|refused| too_large(refused, target))?;
         in_flight.time_limit(delivery.request_timeout).into_iter().for_each(|limit| submitted.limit(limit));
         // Before it is queued its body is where it has to be for that.
         if let Some(until) = in_flight.may_repeat(exchange.method.as_str(), delivery.retry) {
@@ -198,6 +198,11 @@ impl Gateway {
             timing.into_iter().for_each(|timing| in_flight.executed(timing));
             return Err(Trouble::Overdue);
         }
+        if let Some(End { completion: Completion::Refused, timing }) = end {
+            submitted.finish();
+            timing.into_iter().for_each(|timing| in_flight.executed(timing));
+            return Err(Trouble::Header);
+        }
         let head = head.ok_or(Trouble::Engine(ReadError::Lost))?;
         let Some(end) = end else {
             traced::note_thread(in_flight, &submitted);
@@ -222,7 +227,7 @@ impl Gateway {
         match completion {
             Completion::Complete => head.into_whole(body, trailers, Asked::by(exchange)),
             // A head alone, and then the end of the script: nothing is known to be missing.
-            Completion::Truncated | Completion::Overdue => {
+            Completion::Truncated | Completion::Overdue | Completion::Refused => {
                 head.into_response(Streamed::broken(&self.spools, body))
             }
         }
@@ -333,6 +338,15 @@ impl Gateway {
                 in_flight.overdue();
                 Failure::new(StatusCode::GATEWAY_TIMEOUT)
             }
+            Trouble::Header => {
+                in_flight.response_refused();
+                Failure::new(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+            Trouble::Environment => {
+                self.note_unanswered(&LARGE_ENVIRONMENT);
+                in_flight.refused();
+                Failure::new(StatusCode::INTERNAL_SERVER_ERROR)
+            }
             Trouble::Engine(error) => {
                 in_flight.lost();
                 self.note_unanswered(error);
@@ -399,43 +413,5 @@ async fn within(
         Ok(result) => result,
         Err(_) if submitted.is_queued() => Err(Trouble::Shed(shed)),
         Err(_) => first.await,
-    }
-}
-
-fn refusal(refused: Refused, in_flight: &InFlight) -> Failure {
-    match refused {
-        Refused::NoSlot | Refused::Submit(SubmitError::QueueFull) => {
-            in_flight.shed(Reason::QueueFull);
-            unavailable(Duration::from_secs(1))
-        }
-        Refused::Submit(SubmitError::HeadTooLarge) => {
-            in_flight.refused();
-            Failure::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
-        }
-        Refused::Submit(SubmitError::Corrupt) | Refused::Ended => {
-            in_flight.lost();
-            Failure::new(StatusCode::BAD_GATEWAY)
-        }
-    }
-}
-
-fn unavailable(retry_after: Duration) -> Failure {
-    Failure::new(StatusCode::SERVICE_UNAVAILABLE).with_field(header::RETRY_AFTER, whole_seconds(retry_after))
-}
-
-/// Who comes earlier would be refused again.
-fn whole_seconds(duration: Duration) -> u64 {
-    (duration.as_secs() + u64::from(duration.subsec_nanos() > 0)).max(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_comes_again_as_told_is_not_too_early() {
-        for (milliseconds, seconds) in [(0, 1), (1, 1), (1000, 1), (1001, 2), (2730, 3)] {
-            assert_eq!(whole_seconds(Duration::from_millis(milliseconds)), seconds);
-        }
     }
 }

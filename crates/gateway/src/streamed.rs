@@ -190,11 +190,7 @@ async fn pump(writer: SpoolWriter, script: Script) {
         match frame {
             Ok(wire::Frame::Body(bytes)) => {
                 pause(&mut upload);
-                if let Err(error) = writer.write(apart(bytes)).await {
-                    // What the script goes on to write has no place to go: dropped, `submitted` cancels it.
-                    writer.end(Err(error));
-                    return;
-                }
+                writer.write(apart(bytes)).await;
             }
             Ok(wire::Frame::Log(line)) => {
                 origin.log(&line);
@@ -206,7 +202,7 @@ async fn pump(writer: SpoolWriter, script: Script) {
                 end.timing.into_iter().for_each(|timing| in_flight.executed(timing));
                 break match end.completion {
                     Completion::Complete => Ok(()),
-                    Completion::Truncated => Err(broken()),
+                    Completion::Truncated | Completion::Refused => Err(broken()),
                     Completion::Overdue => {
                         in_flight.overdue();
                         Err(overdue())

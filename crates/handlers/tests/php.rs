@@ -153,8 +153,8 @@ fn worker_scripts_go_to_their_worker() {
     let workers = [worker(base.join("index.php")), worker("/outside/api.php".into())];
     let mut server = php_server();
     server.php.workers = vec![
-        WorkerRef { id: WorkerId(0), matches: Vec::new() },
-        WorkerRef { id: WorkerId(1), matches: vec![Template::text("/api/*")] },
+        WorkerRef { id: WorkerId(0), matches: Vec::new(), scope: WorkerScope::Block },
+        WorkerRef { id: WorkerId(1), matches: vec![Template::text("/api/*")], scope: WorkerScope::Block },
     ];
     server.php.delivery.env = vec![("APP".into(), Template(vec![placeholder("http.request.host")]))];
     let sites = site_with(vec![root(dir.path()), always(Handler::PhpServer(server))], &workers);
@@ -179,7 +179,8 @@ fn worker_scripts_go_to_their_worker() {
 fn a_match_leaves_static_files_alone() {
     let dir = app();
     let mut server = php_server();
-    server.php.workers = vec![WorkerRef { id: WorkerId(0), matches: vec![Template::text("*")] }];
+    server.php.workers =
+        vec![WorkerRef { id: WorkerId(0), matches: vec![Template::text("*")], scope: WorkerScope::Block }];
     let workers = [worker(dir.path().canonicalize().unwrap().join("index.php"))];
     let sites = site_with(vec![root(dir.path()), always(Handler::PhpServer(server))], &workers);
     assert_eq!(get(&sites, "/style.css").text(), "css");
@@ -247,8 +248,10 @@ fn symfonys_caddyfile_works() {
     let own_path = FileMatcher { try_files: vec![Template(vec![request_path()])], ..FileMatcher::default() };
     let not_mercure = Matcher::Not(vec![vec![path_is("/.well-known/mercure*")]]);
     let not_file = Matcher::Not(vec![vec![Matcher::File(own_path)]]);
-    let php_handler =
-        Php { workers: vec![WorkerRef { id: WorkerId(0), matches: Vec::new() }], ..Php::default() };
+    let php_handler = Php {
+        workers: vec![WorkerRef { id: WorkerId(0), matches: Vec::new(), scope: WorkerScope::Block }],
+        ..Php::default()
+    };
     let routes = vec![
         root(dir.path()),
         Route {

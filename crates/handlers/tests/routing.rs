@@ -187,7 +187,7 @@ fn log_one(sites: &Sites, host: &str) {
 
 #[test]
 fn a_site_that_cannot_be_built_says_why() {
-    let unknown = WorkerRef { id: WorkerId(3), matches: Vec::new() };
+    let unknown = WorkerRef { id: WorkerId(3), matches: Vec::new(), scope: WorkerScope::Block };
     let php = Php { workers: vec![unknown], ..Php::default() };
     let site = Site { routes: vec![always(Handler::Php(php))], ..Site::default() };
     let listen = Listen::Unix(UnixSocket { path: "/x".into(), mode: 0o200 });

@@ -5,6 +5,7 @@ mod connection;
 mod events;
 mod inbound;
 mod interim;
+mod last_request;
 mod tunnel;
 mod watched;
 

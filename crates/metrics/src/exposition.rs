@@ -302,6 +302,11 @@ fn state(pools: &[ObservedPool]) -> Vec<MetricFamily> {
             "Threads that did not come back from a request whose time was over.",
             by_pool(|(pool, _)| pool.events.written_off as f64),
         ),
+        counter(
+            "regent_departed_timeouts_total",
+            "Requests that stood in a wait when their client had left, until departed_timeout ended them.",
+            by_pool(|(pool, _)| pool.events.departed as f64),
+        ),
         counter("regent_scale_events_total", "Changes of the number of threads, however many each.", scaled),
     ]
 }

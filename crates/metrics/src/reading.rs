@@ -38,6 +38,8 @@ pub(crate) struct RouteReading {
 pub(crate) struct PoolEvents {
     /// Threads that did not come back.
     pub written_off: u64,
+    /// Requests that were ended after their clients had left.
+    pub departed: u64,
     pub scaled_up: u64,
     pub scaled_down: u64,
     pub crashes: u64,

@@ -142,6 +142,11 @@ impl Registry {
         self.pool_event(pool, |events| events.written_off += 1);
     }
 
+    /// A request of the pool was ended that waited for something when its client had long left.
+    pub fn departed_request_ended(&self, pool: PoolId) {
+        self.pool_event(pool, |events| events.departed += 1);
+    }
+
     /// From which on counters count.
     pub fn started(&self) -> SystemTime {
         self.started

@@ -1,6 +1,7 @@
 //! Listening sockets of both families, TCP and Unix.
 
 use crate::keepalive::Keepalive;
+use crate::listen::BACKLOG;
 use crate::registration::RegisteredSocket;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::{AsFd, OwnedFd};
@@ -106,7 +107,22 @@ impl Listeners {
         }
     }
 
-    /// Closes the sockets of the address. Connections that wait there are refused.
+    /// Takes all connections that wait at this moment, at the address of this number or at all.
+    pub fn take_waiting(&self, number: Option<usize>, mut take: impl FnMut(OwnedFd, Arrival)) {
+        let sockets = self.sockets.iter().flatten();
+        for listener in sockets.filter(|listener| number.is_none_or(|number| listener.number == number)) {
+            // Whoever never ceases to connect must not keep the socket open.
+            for _ in 0..BACKLOG {
+                match listener.accept() {
+                    Ok(Some((socket, arrival))) => take(socket, arrival),
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                    Ok(None) | Err(_) => break,
+                }
+            }
+        }
+    }
+
+    /// Closes the sockets of the address. Connections that wait there are reset.
     pub fn close(&mut self, number: usize) {
         for index in 0..self.sockets.len() {
             if self.sockets[index].as_ref().is_some_and(|listener| listener.number == number) {
@@ -319,6 +335,23 @@ mod tests {
             let _client = connect(address);
             assert_eq!(listeners.next().await.unwrap().1.listener, number);
         }
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn who_waits_at_an_address_that_is_closed_can_be_taken_before() {
+        let ((left, at_left), (kept, at_kept)) = (listen("127.0.0.1:0"), listen("127.0.0.1:0"));
+        let mut listeners = listeners(vec![left, kept]);
+        let clients = [connect(at_left), connect(at_left), connect(at_kept)];
+        let mut taken = Vec::new();
+        listeners.take_waiting(Some(0), |socket, arrival| taken.push((socket, arrival)));
+        listeners.close(0);
+        let remotes = |taken: &[(OwnedFd, Arrival)]| {
+            taken.iter().map(|(_, arrival)| arrival.remote).collect::<Vec<_>>()
+        };
+        assert_eq!(remotes(&taken), [clients[0].local_addr().ok(), clients[1].local_addr().ok()]);
+        taken.clear();
+        listeners.take_waiting(None, |socket, arrival| taken.push((socket, arrival)));
+        assert_eq!(remotes(&taken), [clients[2].local_addr().ok()]);
     }
 
     #[tokio::test(flavor = "current_thread")]

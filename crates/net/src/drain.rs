@@ -1,10 +1,16 @@
 //! Ending connections in good order.
 
+use crate::coarse_instant::CoarseInstant;
 use std::cell::Cell;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
+
+/// How long a client that has just come may take to its first request when all connections end. It may have sent it already, and
+/// would see a reset: balancers open a connection and ask at once.
+pub const FIRST_REQUEST: Duration = Duration::from_secs(2);
 
 /// Tells all connections of a thread to end with the request that they are at.
 #[derive(Default)]
@@ -37,6 +43,12 @@ impl Drain {
         if !self.begun.get() {
             news.await;
         }
+    }
+
+    /// Ends when it has begun, and a client that came then has had its time for its first request.
+    pub async fn begun_for_client_of(&self, came: CoarseInstant) {
+        self.begun().await;
+        tokio::time::sleep(CoarseInstant::now().left(came, FIRST_REQUEST)).await;
     }
 
     pub fn watch(&self) -> DrainWatch<'_> {

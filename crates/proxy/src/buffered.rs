@@ -74,9 +74,7 @@ async fn read(mut download: Download, writer: SpoolWriter, ahead: Rc<Ahead>) {
                 Ok(bytes) => {
                     ahead.wait_for_room().await;
                     ahead.bytes.set(ahead.bytes.get() + bytes.len() as u64);
-                    if let Err(error) = writer.write(bytes).await {
-                        break Err(error);
-                    }
+                    writer.write(bytes).await;
                 }
             },
         }

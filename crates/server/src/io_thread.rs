@@ -131,6 +131,8 @@ async fn apply(
             Command::Answer(done) => drop(done.send(())),
         }
     }
+    // Nobody is left who could send any.
+    front.take(Dealt::Nothing);
 }
 
 impl From<Dealt> for Command {

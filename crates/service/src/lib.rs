@@ -7,6 +7,7 @@
 
 mod acme_challenge;
 pub mod counted;
+mod departed;
 mod expected_fields;
 mod head_check;
 mod hub_gateway;

@@ -4,6 +4,7 @@ mod cached;
 
 use crate::acme_challenge;
 use crate::counted::{Counted, HttpFigures};
+use crate::departed::GoesOn;
 use crate::expected_fields::ExpectedFields;
 use crate::head_check::check;
 use crate::hub_gateway::HubGateway;
@@ -154,7 +155,13 @@ impl Service {
             Action::Abort => ResponseFuture::ready(self.abort(asked.ending(None), &*client)),
             later => {
                 let (service, accepted) = (Rc::clone(self), Rc::clone(accepted));
-                ResponseFuture::Later(Box::pin(service.carry_out(later, asked, accepted, client)))
+                let goes_on = asked.exchange.runs_departed;
+                let answering = service.carry_out(later, asked, accepted, client);
+                ResponseFuture::Later(if goes_on {
+                    Box::pin(GoesOn::new(answering))
+                } else {
+                    Box::pin(answering)
+                })
             }
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! An answer waits here for its client, so that the script can end and its thread serve others; a request's body waits
 //! here until it is complete, so that no thread waits for the client. What is beyond the bounds goes at the speed of the
-//! slower side, as if there were no spool. A disk that fails is an error of that one request.
+//! slower side, as if there were no spool. So does an answer that the disk has no room for; a body that is being read ahead is given up then, and
+//! so is what cannot be read back.
 #![forbid(unsafe_code)]
 
 mod block;
@@ -16,6 +17,7 @@ pub use settings::{SpoolError, Spools};
 
 use bytes::Bytes;
 use overflow::{Overflow, Room};
+use settings::Failed;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -105,22 +107,36 @@ impl SpoolWriter {
         let place = self.0.borrow_mut().place_for(&chunk);
         match place {
             Place::Memory => self.0.borrow_mut().push(chunk),
-            Place::File(room) => self.write_to_file(room, &chunk).await?,
+            Place::File(room) => {
+                let result = self.write_to_file(room, &chunk).await;
+                result.inspect_err(|error| self.0.borrow().spools.note_failure(error, Failed::Request))?;
+            }
             Place::Nowhere => return Ok(Offered::Full(chunk)),
             Place::Discarded => {}
         }
         Ok(Offered::Taken)
     }
 
-    /// Takes a chunk; waits for the reader while the bounds forbid it. Errors as in [`SpoolWriter::offer`].
-    pub async fn write(&self, mut chunk: Bytes) -> io::Result<()> {
-        while let Offered::Full(refused) = self.offer(chunk).await? {
-            // Only what holds something is full, so the reader has something to take.
+    /// Takes a chunk; waits for the reader while the bounds forbid it, or while the disk does not take it.
+    pub async fn write(&self, chunk: Bytes) {
+        loop {
+            // While the disk is busy the reader may take all there is.
             let before = self.0.borrow().taken;
+            let place = self.0.borrow_mut().place_for(&chunk);
+            match place {
+                Place::Memory => return self.0.borrow_mut().push(chunk),
+                Place::Discarded => return,
+                Place::File(room) => match self.write_to_file(room, &chunk).await {
+                    Ok(()) => return,
+                    Err(error) => self.0.borrow().spools.note_failure(&error, Failed::Wait),
+                },
+                Place::Nowhere => {}
+            }
+            if self.0.borrow().is_read_empty() {
+                return self.0.borrow_mut().push_anyway(chunk);
+            }
             poll_fn(|context| self.0.borrow_mut().poll_taken_since(before, context)).await;
-            chunk = refused;
         }
-        Ok(())
     }
 
     /// Nothing follows.
@@ -131,9 +147,8 @@ impl SpoolWriter {
     }
 
     async fn write_to_file(&self, room: Room, chunk: &Bytes) -> io::Result<()> {
-        let result = room.write(chunk).await;
+        let written = room.write(chunk).await?;
         let mut spool = self.0.borrow_mut();
-        let written = result.inspect_err(|error| spool.spools.note_failure(error))?;
         // Of a spool that was discarded meanwhile the file is gone, and its share of all files given back.
         if spool.fate == Fate::Kept {
             spool.file.wrote(written);
@@ -197,11 +212,23 @@ impl Spool {
         match self.file.room(chunk.len() as u64) {
             Some(room) => Place::File(room),
             // With bounds of zero, or when others have used up both, things still move.
-            None if self.chunks.is_empty() && self.file.is_empty() => {
+            None if self.is_read_empty() => {
                 self.memory.take_anyway(cost(chunk));
                 Place::Memory
             }
             None => Place::Nowhere,
+        }
+    }
+
+    /// Whether the reader has nothing to take.
+    fn is_read_empty(&self) -> bool {
+        self.chunks.is_empty() && self.file.is_empty()
+    }
+
+    fn push_anyway(&mut self, chunk: Bytes) {
+        if self.fate == Fate::Kept {
+            self.memory.take_anyway(cost(&chunk));
+            self.push(chunk);
         }
     }
 
@@ -225,7 +252,7 @@ impl Spool {
     fn was_read(&mut self, result: io::Result<Bytes>) -> io::Result<Bytes> {
         match &result {
             Ok(bytes) => self.file.was_read(bytes.len()),
-            Err(error) => self.spools.note_failure(error),
+            Err(error) => self.spools.note_failure(error, Failed::Request),
         }
         self.note_taken();
         result

@@ -73,6 +73,19 @@ impl Overflow {
         self.written = written.end;
     }
 
+    /// What is written, in a file that takes no more.
+    #[cfg(test)]
+    pub fn read_only(&self) -> File {
+        use std::os::fd::AsRawFd;
+        let file = self.file.as_ref().expect("it is used");
+        File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).expect("it can be opened again")
+    }
+
+    #[cfg(test)]
+    pub fn replace_file(&mut self, file: File) {
+        self.file = Some(Arc::new(file));
+    }
+
     /// Begins to read the next bytes; `None` if there are none.
     pub fn start_read(&mut self) -> Option<JoinHandle<io::Result<Bytes>>> {
         self.memory.give_back(self.memory.held());

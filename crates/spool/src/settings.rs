@@ -30,6 +30,14 @@ pub struct Spools {
     failures: AtomicU64,
 }
 
+/// What a file that fails costs.
+#[derive(Clone, Copy)]
+pub(crate) enum Failed {
+    Request,
+    /// Its writer waits for its reader instead.
+    Wait,
+}
+
 /// The configured directory cannot hold files.
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -71,13 +79,17 @@ impl Spools {
 
     /// Tells the operator what to do about a file that failed. A full disk fails for many requests at once, which must
     /// not become a flood of log lines: the first ones and every thousandth are logged.
-    pub fn note_failure(&self, error: &io::Error) {
+    pub(crate) fn note_failure(&self, error: &io::Error, what: Failed) {
         let count = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
         if count <= 10 || count.is_multiple_of(1000) {
+            let what = match what {
+                Failed::Request => "a request was given up because its spool file failed",
+                Failed::Wait => "a spool file failed, so the script of a response waits for its client",
+            };
             tracing::error!(
                 directory = %self.directory.display(), %error, count,
-                "a request was given up because its spool file failed; make room in the directory, see that the server \
-                 may write to it, or name another one with `spool {{ directory }}`"
+                "{what}; make room in the directory, see that the server may write to it, or name another one with \
+                 `spool {{ directory }}`"
             );
         }
     }

@@ -65,7 +65,7 @@ async fn a_reader_that_keeps_up_gets_the_same() {
     let chunks = chunks(300);
     let write = async {
         for chunk in &chunks {
-            writer.write(chunk.clone()).await.unwrap();
+            writer.write(chunk.clone()).await;
         }
         writer.end(Ok(()));
     };
@@ -92,7 +92,7 @@ async fn without_files_the_writer_waits_for_the_reader() {
     let chunks = chunks(100);
     let write = async {
         for chunk in &chunks {
-            writer.write(chunk.clone()).await.unwrap();
+            writer.write(chunk.clone()).await;
             assert!(writer.0.borrow().chunks.len() <= 16);
         }
         writer.end(Ok(()));
@@ -109,7 +109,7 @@ async fn a_writer_goes_on_when_its_reader_has_enough() {
     assert_eq!(fill(&writer, &chunks).await, 16);
     let write = async {
         for chunk in &chunks {
-            writer.write(chunk.clone()).await.unwrap();
+            writer.write(chunk.clone()).await;
         }
         writer.end(Ok(()));
     };
@@ -144,7 +144,7 @@ async fn bounds_of_zero_let_one_chunk_after_the_other_through() {
     let chunks = chunks(10);
     let write = async {
         for chunk in &chunks {
-            writer.write(chunk.clone()).await.unwrap();
+            writer.write(chunk.clone()).await;
         }
         writer.end(Ok(()));
     };
@@ -202,6 +202,47 @@ async fn a_directory_that_has_gone_is_an_error_and_what_came_before_is_good() {
     assert_eq!(read(&mut reader).await.unwrap().unwrap(), chunks[0]);
     let (other, _reader) = spool(&spools, VecDeque::new());
     assert_eq!(other.offer(chunks[0].clone()).await.unwrap(), Offered::Taken, "others go on");
+}
+
+#[tokio::test]
+async fn a_disk_that_takes_no_more_broke_responses_off_that_were_being_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let spools = spools_in(directory.path());
+    directory.close().unwrap();
+    let (writer, reader) = spool(&spools, VecDeque::new());
+    let chunks = chunks(300);
+    let write = async {
+        for chunk in &chunks {
+            writer.write(chunk.clone()).await;
+            assert!(writer.0.borrow().chunks.len() <= 17, "it waits for its reader");
+        }
+        writer.end(Ok(()));
+    };
+    let (all, ()) = tokio::join!(read_all(reader), write);
+    assert!(all == chunks.concat());
+    drop(writer);
+    assert_eq!((spools.all_memory.used(), spools.all_files.used()), (0, 0));
+}
+
+/// What is in the file already comes first.
+#[tokio::test]
+async fn a_disk_that_becomes_full_while_a_response_waits_keeps_its_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let spools = spools_in(directory.path());
+    let (writer, reader) = spool(&spools, VecDeque::new());
+    let chunks = chunks(120);
+    assert_eq!(fill(&writer, &chunks[..40]).await, 40);
+    // A file that cannot be written to, with what the other has.
+    let file = writer.0.borrow().file.read_only();
+    writer.0.borrow_mut().file.replace_file(file);
+    let write = async {
+        for chunk in &chunks[40..] {
+            writer.write(chunk.clone()).await;
+        }
+        writer.end(Ok(()));
+    };
+    let (all, ()) = tokio::join!(read_all(reader), write);
+    assert!(all == chunks.concat());
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@
  * File descriptors: REGENT_WIRE_FD_MEMORY, REGENT_WIRE_FD_CONTROL (a stream socket) and, from
  * REGENT_WIRE_FD_DOORBELLS on, one eventfd for each I/O thread of the server. The engine reads one line of JSON from
  * the socket, the start message:
- *   {"ini":[["name","value"],…],"software":"…","slow_after_ms":0,
+ *   {"ini":[["name","value"],…],"software":"…","slow_after_ms":0,"departed_after_ms":0,
  *     "pools":[{"name":"…","max_requests":0,"max_memory":0,"max_age_ms":0,
  *     "worker":null | {"file":"…","env":[["name","value"],…],"max_consecutive_failures":null|6}},…],
  *     "process":0, "threads":[{"index":0,"pool":0},…]}
@@ -21,7 +21,7 @@
  *   {"thread_ended":{"index":8,"error":null|"why it could not be started"}}
  *   {"died":{"index":8,"how":"it was ended by signal 11","signal":11|null}}   the thread was a process: its request is lost
  *   {"log":{"level":0..7,"message":"…"}}                             {"restart_wanted":{"reason":"…"}}
- *   {"overdue":{"index":8,"script":"/srv/a.php","uri":"/a?b","limit_ms":30000,"ran_ms":30004,
+ *   {"overdue":{"index":8,"script":"/srv/a.php","uri":"/a?b","limit_ms":30000,"ran_ms":30004,"departed":false,
  *     "end":"opcode"|"signal"|"socket"|"written_off"|"killed",
  *     "stack":"#0 sleep()\n#1 {main} /srv/a.php:3"}}
  *   {"slow":{"index":8,"script":"…","uri":"…","ran_ms":1001,"stack":"…","omitted":0}}
@@ -84,7 +84,9 @@
  *
  * WRITE THE RESPONSE: frames (below) at written & (response_capacity - 1), wrapping around; `written` is the thread's
  * own count, 0 at the claim. There is room for response_capacity - (written - slot.response_head (acquire)) bytes. No
- * frame is larger than half the ring, body frames than 32 KiB. PUBLISH whole frames only: slot.response_tail = written
+ * frame is larger than half the ring, body frames than 32 KiB: larger heads, trailers and log frames, with a payload of up to
+ * frame_capacity bytes, are written in PARTs. What is larger still is left out; for a head that is, an END with REFUSED is written
+ * instead of the response. PUBLISH whole frames only: slot.response_tail = written
  * (release); MARK. When there is no room: PUBLISH, then WAIT for it. Once slot.cancelled is set nobody reads.
  *
  * WAIT for something that the server does to the slot: n = slot.signal (seq_cst); slot.engine_waits = 1 (seq_cst);
@@ -115,8 +117,8 @@
 #define REGENT_WIRE_FD_DOORBELLS 5
 #define REGENT_WIRE_MAX_EVENT 131072
 
-/* "REGENTW7": refuse any other value. */
-#define REGENT_WIRE_MAGIC UINT64_C(0x3757544E45474552)
+/* "REGENTW8": refuse any other value. */
+#define REGENT_WIRE_MAGIC UINT64_C(0x3857544E45474552)
 #define REGENT_WIRE_PAGE 4096
 #define REGENT_WIRE_MAX_THREADS 1024
 #define REGENT_WIRE_MAX_PROCESSES 16
@@ -143,7 +145,9 @@ struct regent_wire_header {
     _Atomic uint32_t request_capacity;  /* bytes, a power of two */
     _Atomic uint32_t response_capacity; /* bytes, a power of two */
     _Atomic uint32_t draining;          /* 1: threads end when their FIFO is empty */
-    uint64_t pad1[3];
+    _Atomic uint32_t frame_capacity;    /* bytes of the payload of the largest frame */
+    uint32_t pad0;
+    uint64_t pad1[2];
     struct regent_wire_process processes[REGENT_WIRE_MAX_PROCESSES];
 };
 
@@ -302,10 +306,12 @@ static inline struct regent_wire_layout regent_wire_layout(const struct regent_w
  *     u16 status 100–999, u16 reason length, u32 number of fields, reason,
  *     for each field: u16 name length, u16 0, u32 value length, name, value
  *   BODY: bytes
- *   END: flag TRUNCATED: the response broke off; OVERDUE: the request ran for longer than its time_limit. Nothing, or u64 ns that the request waited, u64 ns since its start, u64
+ *   END: flag TRUNCATED: the response broke off; OVERDUE: the request ran for longer than its time_limit; REFUSED: the head is too large, there is no response. Nothing, or u64 ns that the request waited, u64 ns since its start, u64
  *     ns of CPU time since then (all bits set: not measured); and then nothing, or a u64: the number of its thread
  *   LOG: u8 level (syslog's, 0–7), 3 bytes 0, u32 message length, message, context (a JSON object, or nothing)
  *   TRAILERS: u32 number of fields, fields as in HEAD; at most once, between the last BODY and END
+ *   PART: bytes of a HEAD, INFORMATIONAL, TRAILERS or LOG frame, from its header on, which the first part has as a whole. No other
+ *     frame comes before the last part.
  */
 #define REGENT_WIRE_FRAME_HEADER 8
 #define REGENT_WIRE_FRAME_HEAD 1
@@ -314,8 +320,10 @@ static inline struct regent_wire_layout regent_wire_layout(const struct regent_w
 #define REGENT_WIRE_FRAME_END 4
 #define REGENT_WIRE_FRAME_LOG 5
 #define REGENT_WIRE_FRAME_TRAILERS 6
+#define REGENT_WIRE_FRAME_PART 7
 #define REGENT_WIRE_FLAG_TRUNCATED 1
 #define REGENT_WIRE_FLAG_OVERDUE 2
+#define REGENT_WIRE_FLAG_REFUSED 4
 
 /* Names that have a key: X(key, name). */
 #define REGENT_WIRE_NAMES(X) \

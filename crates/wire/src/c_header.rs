@@ -41,7 +41,15 @@ fn structures(mut out: String) -> String {
         threads,
         head_capacity
     );
-    offsets!(out, Header, "regent_wire_header", request_capacity, response_capacity, draining);
+    offsets!(
+        out,
+        Header,
+        "regent_wire_header",
+        request_capacity,
+        response_capacity,
+        draining,
+        frame_capacity
+    );
     offsets!(out, Header, "regent_wire_header", processes);
     offsets!(out, ProcessControl, "regent_wire_process", beat_tid, fault_tid, beat);
     offsets!(out, PoolControl, "regent_wire_pool", tail, head, waking, wake_limit, next_idle, scheduling);
@@ -100,8 +108,10 @@ fn constants(mut out: String) -> String {
         ("FRAME_END", u64::from(frame::END)),
         ("FRAME_LOG", u64::from(frame::LOG)),
         ("FRAME_TRAILERS", u64::from(frame::TRAILERS)),
+        ("FRAME_PART", u64::from(frame::PART)),
         ("FLAG_TRUNCATED", u64::from(frame::TRUNCATED)),
         ("FLAG_OVERDUE", u64::from(frame::OVERDUE)),
+        ("FLAG_REFUSED", u64::from(frame::REFUSED)),
     ];
     for (name, value) in values {
         assertion(&mut out, &format!("REGENT_WIRE_{name}"), value);
@@ -118,6 +128,7 @@ const GEOMETRIES: [Geometry; 3] = [
         head_capacity: 4096,
         request_capacity: 4096,
         response_capacity: 4096,
+        frame_capacity: 131_072,
     },
     Geometry {
         io_threads: 3,
@@ -127,6 +138,7 @@ const GEOMETRIES: [Geometry; 3] = [
         head_capacity: 70_000,
         request_capacity: 1 << 16,
         response_capacity: 1 << 18,
+        frame_capacity: 1 << 18,
     },
     Geometry {
         io_threads: 16,
@@ -136,6 +148,7 @@ const GEOMETRIES: [Geometry; 3] = [
         head_capacity: 65_536,
         request_capacity: 1 << 18,
         response_capacity: 1 << 20,
+        frame_capacity: 1 << 25,
     },
 ];
 

@@ -36,6 +36,9 @@ pub struct Start {
     /// PHP only: requests that run for longer are told of ([`Event::Slow`]); 0: none.
     #[serde(default)]
     pub slow_after_ms: u64,
+    /// PHP only: a request whose client has left and that does nothing but wait for so long is ended ([`Event::Overdue`]); 0: none.
+    #[serde(default)]
+    pub departed_after_ms: u64,
     /// The number of this process among those that share the memory, below [`crate::MAX_PROCESSES`].
     #[serde(default)]
     pub process: u16,
@@ -232,7 +235,7 @@ pub enum Event {
     Failed { message: String },
 }
 
-/// A request that ran for longer than it may.
+/// A request that ran for longer than it may, or after its client had left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overdue {
     /// The thread.
@@ -243,6 +246,9 @@ pub struct Overdue {
     pub limit_ms: u64,
     /// From its start until now.
     pub ran_ms: u64,
+    /// Not that: its client had left, and it did nothing but wait for so long as `limit_ms` says.
+    #[serde(default)]
+    pub departed: bool,
     pub end: OverdueEnd,
     /// What it was at when its time was over, a line for each function, the innermost first; may be empty.
     #[serde(default)]

@@ -1,13 +1,16 @@
 //! The engine's end: what one thread of an engine does with the shared memory.
 
+mod response;
+
+pub use response::FIELD;
+
 use crate::clock::{self, nanoseconds};
-use crate::frame::{self, Completion, HeadKind, Timing};
+use crate::frame::Timing;
 use crate::head::Head;
 use crate::layout::{MAX_PROCESSES, SlotControl, ThreadControl, ThreadState};
-use crate::log_line;
-use crate::pipe::{self, BodyBroken, ClientGone};
+use crate::pipe::{self, BodyBroken};
 use crate::region::Region;
-use crate::ring::{Reader, Writer};
+use crate::ring::Reader;
 use crate::slot::{StateWord, Token};
 use crate::sync::Ordering;
 use rustix::fd::OwnedFd;
@@ -15,8 +18,6 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of a response that may be written before they have to be published.
-const MAX_BODY_FRAME: usize = 32 * 1024;
 /// CPU time is measured of one request in so many of a thread: two system calls are not for every one.
 const CPU_SAMPLE: u64 = 16;
 /// After a request that took so long the I/O thread is told at once that the thread is free: somebody may wait for that,
@@ -252,86 +253,15 @@ impl EngineThread {
         pipe::is_given_up(self.slot().1)
     }
 
-    /// Writes a response head. Nothing is seen by the server before [`EngineThread::publish`], unless it does not fit.
-    pub fn head<'a>(
-        &mut self,
-        kind: HeadKind,
-        status: u16,
-        reason: &[u8],
-        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-    ) -> Result<(), ClientGone> {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        frame::encode_head(&mut scratch, kind, status, reason, fields);
-        let result = self.put_frame(&scratch);
-        self.scratch = scratch;
-        result
-    }
-
-    /// Bytes that a head or trailers may have at most, encoded: it must fit in the ring at once.
-    pub fn max_head(&self) -> usize {
-        self.engine.region.geometry().response_capacity as usize / 2
-    }
-
-    /// Writes a part of the response body; sleeps while the ring is full.
-    pub fn body(&mut self, mut bytes: &[u8]) -> Result<(), ClientGone> {
-        let largest = MAX_BODY_FRAME.min(self.max_head());
-        while !bytes.is_empty() {
-            let wanted = bytes.len().min(largest);
-            // A whole frame, or half of a large one: no crumbs when the reader is just behind.
-            let room = self.room(frame::HEADER + wanted.min(largest / 2))?;
-            let (part, rest) = bytes.split_at(wanted.min(room - frame::HEADER));
-            let writer = self.response_writer();
-            writer.put(&frame::body_header(part.len()));
-            writer.put(part);
-            bytes = rest;
-        }
-        Ok(())
-    }
-
-    /// Writes the fields behind the body, once.
-    pub fn trailers<'a>(
-        &mut self,
-        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-    ) -> Result<(), ClientGone> {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        frame::encode_trailers(&mut scratch, fields);
-        let result = self.put_frame(&scratch);
-        self.scratch = scratch;
-        result
-    }
-
-    /// Writes the end of the response.
-    pub fn end(&mut self, completion: Completion) -> Result<(), ClientGone> {
-        let timing = self.timing();
-        self.put_frame(&frame::end_frame(completion, &timing))?;
-        self.ended = true;
-        Ok(())
+    /// Not 0 when the server has [given the request up](Self::client_gone). It is in the shared memory, which other threads may
+    /// look at as long as this one has the request.
+    pub fn given_up(&self) -> *const crate::sync::AtomicU32 {
+        &raw const self.slot().1.cancelled
     }
 
     /// When the last request started, by [`clock::now`].
     pub fn started(&self) -> Duration {
         self.started
-    }
-
-    /// Writes a line for the log. What does not fit is cut, with a mark.
-    pub fn log(&mut self, level: u8, message: &[u8], context: &[u8]) -> Result<(), ClientGone> {
-        let most = (self.max_head() - frame::LOG_OVERHEAD) / 2;
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        let (message, context) = (log_line::text(message, most), log_line::object(context, most));
-        frame::encode_log(&mut scratch, level, &message, &context);
-        let result = self.put_frame(&scratch);
-        self.scratch = scratch;
-        result
-    }
-
-    /// Shows the server what was written.
-    pub fn publish(&self) {
-        self.response_writer().publish();
-        self.published.set(self.written.get());
-        self.engine.mark(self.slot().0);
     }
 
     /// The last access to the request: its slot may be used for another. How long the thread was busy with it.
@@ -406,28 +336,6 @@ impl EngineThread {
 
     pub(crate) fn control(&self) -> &ThreadControl {
         self.engine.region.thread(self.index)
-    }
-
-    fn put_frame(&mut self, bytes: &[u8]) -> Result<(), ClientGone> {
-        assert!(bytes.len() <= self.max_head(), "a frame of {} bytes would wait for ever", bytes.len());
-        self.room(bytes.len())?;
-        self.response_writer().put(bytes);
-        Ok(())
-    }
-
-    /// Waits until `wanted` bytes can be written; returns how many can.
-    fn room(&self, wanted: usize) -> Result<usize, ClientGone> {
-        pipe::wait_for_room(self.slot().1, &self.response_writer(), wanted, || self.publish())
-    }
-
-    fn response_writer(&self) -> Writer<'_> {
-        let (index, slot) = self.slot();
-        Writer {
-            tail: &slot.response_tail,
-            head: &slot.response_head,
-            area: self.engine.region.response_area(index),
-            written: &self.written,
-        }
     }
 
     fn slot(&self) -> (usize, &SlotControl) {

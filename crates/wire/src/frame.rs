@@ -7,9 +7,10 @@
 //! |---|---|
 //! | 1 head, 2 informational head | u16 status, u16 reason length, u32 number of fields, reason, then for each field: u16 name length, u16 zero, u32 value length, name, value |
 //! | 3 body | bytes |
-//! | 4 end | flag 1: the response broke off, flag 2: the request ran for longer than it may; nothing, or three u64 in ns: how long the request waited, how long it has been running, CPU time of that (all bits set: not measured); and then nothing, or a u64: the number of its thread |
+//! | 4 end | flag 1: the response broke off, flag 2: the request ran for longer than it may, flag 4: its head was too large, and nothing of the response counts; nothing, or three u64 in ns: how long the request waited, how long it has been running, CPU time of that (all bits set: not measured); and then nothing, or a u64: the number of its thread |
 //! | 5 log | u8 level (syslog's 0–7), 3 zero bytes, u32 message length, message, context (JSON, may be empty) |
 //! | 6 trailers | u32 number of fields, fields as of a head; at most one such frame, between body and end |
+//! | 7 part | bytes of a head, of trailers or of a log frame, header and all, that is larger than half the ring. The first part has at least that header; parts follow one another, with no other frame between them, until the frame is whole |
 
 use crate::clock::nanoseconds;
 use bytes::{Buf, Bytes};
@@ -26,9 +27,11 @@ pub(crate) const BODY: u8 = 3;
 pub(crate) const END: u8 = 4;
 pub(crate) const LOG: u8 = 5;
 pub(crate) const TRAILERS: u8 = 6;
+pub(crate) const PART: u8 = 7;
 
 pub(crate) const TRUNCATED: u8 = 1;
 pub(crate) const OVERDUE: u8 = 2;
+pub(crate) const REFUSED: u8 = 4;
 
 /// Bytes before the first field of a trailers frame's payload.
 const TRAILERS_PREFIX: usize = 4;
@@ -81,6 +84,8 @@ pub enum Completion {
     Truncated,
     /// The request ran for longer than it may, and the engine has ended it.
     Overdue,
+    /// The head was larger than frames may be: there is no response.
+    Refused,
 }
 
 /// Status line and fields of a response.
@@ -150,14 +155,7 @@ impl Frame {
             INFORMATIONAL => Self::Informational(parse_head(payload)?),
             BODY => Self::Body(payload),
             TRAILERS => Self::Trailers(parse_trailers(payload)?),
-            END => Self::End(End {
-                completion: match (flags & OVERDUE, flags & TRUNCATED) {
-                    (0, 0) => Completion::Complete,
-                    (0, _) => Completion::Truncated,
-                    _ => Completion::Overdue,
-                },
-                timing: Timing::parse(&payload),
-            }),
+            END => Self::End(End { completion: completion(flags), timing: Timing::parse(&payload) }),
             LOG => Self::Log(parse_log(&payload)?),
             _ => return None,
         })
@@ -193,6 +191,15 @@ impl Timing {
             target.copy_from_slice(&word.to_le_bytes());
         }
         bytes
+    }
+}
+
+fn completion(flags: u8) -> Completion {
+    match (flags & REFUSED, flags & OVERDUE, flags & TRUNCATED) {
+        (0, 0, 0) => Completion::Complete,
+        (0, 0, _) => Completion::Truncated,
+        (0, _, _) => Completion::Overdue,
+        _ => Completion::Refused,
     }
 }
 
@@ -284,7 +291,7 @@ fn encode_fields<'a>(out: &mut Vec<u8>, fields: impl Iterator<Item = (&'a [u8], 
     count
 }
 
-/// Engine: encodes a log line; what is too long for the ring is cut by the caller.
+/// Engine: encodes a log line; what is too long is cut by the caller.
 pub(crate) fn encode_log(out: &mut Vec<u8>, level: u8, message: &[u8], context: &[u8]) {
     let start = begin(out, LOG, 0);
     out.extend_from_slice(&[level, 0, 0, 0]);
@@ -292,6 +299,11 @@ pub(crate) fn encode_log(out: &mut Vec<u8>, level: u8, message: &[u8], context: 
     out.extend_from_slice(message);
     out.extend_from_slice(context);
     finish(out, start);
+}
+
+/// Engine: the header of a part.
+pub(crate) fn part_header(length: usize) -> [u8; HEADER] {
+    header(length as u32, PART, 0)
 }
 
 /// Engine: the header of a body frame.
@@ -305,6 +317,7 @@ pub(crate) fn end_frame(completion: Completion, timing: &Timing) -> [u8; HEADER 
         Completion::Complete => 0,
         Completion::Truncated => TRUNCATED,
         Completion::Overdue => TRUNCATED | OVERDUE,
+        Completion::Refused => TRUNCATED | REFUSED,
     };
     let mut frame = [0; HEADER + TIMING];
     frame[..HEADER].copy_from_slice(&header(TIMING as u32, END, flags));
@@ -384,7 +397,9 @@ mod tests {
     #[test]
     fn the_way_in_which_a_response_ended_is_read_back() {
         let timing = Timing { waited: Duration::ZERO, execution: Duration::ZERO, cpu: None, thread: None };
-        for completion in [Completion::Complete, Completion::Truncated, Completion::Overdue] {
+        for completion in
+            [Completion::Complete, Completion::Truncated, Completion::Overdue, Completion::Refused]
+        {
             let end = End { completion, timing: Some(timing) };
             assert_eq!(reparse(&end_frame(completion, &timing)), Some(Frame::End(end)));
         }

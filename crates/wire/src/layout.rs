@@ -16,7 +16,7 @@
 use crate::sync::{AtomicU32, AtomicU64, FutexWord, Ordering};
 
 /// "REGENTW" and the layout's version.
-pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"REGENTW7");
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"REGENTW8");
 pub(crate) const PAGE: usize = 4096;
 const LINE: usize = 64;
 
@@ -24,6 +24,8 @@ const LINE: usize = 64;
 pub const MAX_THREADS: usize = 1024;
 /// Most processes that share the memory of one engine.
 pub const MAX_PROCESSES: usize = 16;
+/// Bytes of the payload of the largest frame that a geometry may allow.
+const MAX_FRAME: u32 = 1 << 25;
 pub(crate) const IDLE_WORDS: usize = MAX_THREADS / 64;
 /// Most slots of one I/O thread: what the summary's bits can name.
 pub const MAX_SLOTS_PER_IO: usize = SUMMARY_WORDS * 64 * 64;
@@ -45,6 +47,8 @@ pub struct Geometry {
     pub request_capacity: u32,
     /// Bytes of a response ring; a power of two.
     pub response_capacity: u32,
+    /// Bytes of the payload of the largest frame.
+    pub frame_capacity: u32,
 }
 
 /// First page of the memory.
@@ -60,7 +64,9 @@ pub(crate) struct Header {
     pub response_capacity: AtomicU32,
     /// 1: threads end when their FIFO is empty.
     pub draining: AtomicU32,
-    pad1: [u64; 3],
+    pub frame_capacity: AtomicU32,
+    pad0: u32,
+    pad1: [u64; 2],
     /// By the number that the server has given each ([`crate::control::Start::process`]).
     pub processes: [ProcessControl; MAX_PROCESSES],
 }
@@ -348,6 +354,8 @@ fn check(g: &Geometry) -> Result<(), GeometryError> {
         "request head: 4 KiB to 16 MiB"
     } else if !ring(g.request_capacity) || !ring(g.response_capacity) {
         "rings: a power of two from 4 KiB to 16 MiB"
+    } else if !(1024..=MAX_FRAME).contains(&g.frame_capacity) {
+        "frames: 1 KiB to 32 MiB"
     } else {
         return Ok(());
     };

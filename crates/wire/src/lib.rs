@@ -56,6 +56,7 @@
 
 #[cfg_attr(loom, path = "models/area.rs")]
 mod area;
+mod assembly;
 #[cfg(all(test, not(loom)))]
 mod c_header;
 #[cfg(not(loom))]
@@ -102,7 +103,7 @@ mod sync;
 #[cfg(not(loom))]
 pub use damage::Damage;
 #[cfg(not(loom))]
-pub use engine::{Engine, EngineThread, Siblings};
+pub use engine::{Engine, EngineThread, FIELD, Siblings};
 #[cfg(not(loom))]
 pub use engine_memory::EngineMemory;
 #[cfg(not(loom))]

@@ -59,6 +59,7 @@ mod tests {
             head_capacity: 65536,
             request_capacity: 65536,
             response_capacity: 65536,
+            frame_capacity: 131_072,
         };
         let doorbell = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap();
         let engine = Arc::new(Engine::new(0, Region::create(geometry).unwrap(), vec![doorbell]));

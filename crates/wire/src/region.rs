@@ -360,6 +360,7 @@ impl Header {
             (&self.head_capacity, g.head_capacity),
             (&self.request_capacity, g.request_capacity),
             (&self.response_capacity, g.response_capacity),
+            (&self.frame_capacity, g.frame_capacity),
         ];
         for (field, value) in fields {
             field.store(value, Ordering::Relaxed);
@@ -381,6 +382,7 @@ fn read_geometry(file: &OwnedFd) -> Result<Geometry, RegionError> {
         head_capacity: header.head_capacity.load(Ordering::Relaxed),
         request_capacity: header.request_capacity.load(Ordering::Relaxed),
         response_capacity: header.response_capacity.load(Ordering::Relaxed),
+        frame_capacity: header.frame_capacity.load(Ordering::Relaxed),
     };
     // SAFETY: law 8: made above, and `header` is not used any more.
     let _ = unsafe { rustix::mm::munmap(start.as_ptr().cast(), size_of::<Header>()) };

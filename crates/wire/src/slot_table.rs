@@ -17,6 +17,7 @@ pub use rescue::Rescued;
 
 use record::{Phase, Record};
 
+use crate::assembly::Piece;
 use crate::clock::nanoseconds;
 use crate::damage::Damage;
 use crate::engine_memory::EngineMemory;
@@ -89,6 +90,7 @@ impl<G> SlotTable<G> {
         record.time_limit = 0;
         record.repeat_until.set(0);
         record.is_repeated = false;
+        record.assembly.take();
         reset(backend.region().slot(index));
         Ok(Some(Token { slot, generation: record.generation }))
     }
@@ -171,18 +173,21 @@ impl<G> SlotTable<G> {
             _ => self.live(token)?,
         };
         let mut unparsed = record.unparsed.take();
-        if unparsed.is_empty() {
-            match self.fetch(token, record)? {
-                Some(bytes) => unparsed = bytes,
-                None => return Ok(None),
+        loop {
+            if unparsed.is_empty() {
+                match self.fetch(token, record)? {
+                    Some(bytes) => unparsed = bytes,
+                    None => return Ok(None),
+                }
             }
+            let piece = Piece::take(&mut unparsed).ok_or_else(|| record.damaged(Damage::Frame))?;
+            let Some(frame) = record.assemble(piece)? else { continue };
+            if !matches!(frame, Frame::Log(_)) {
+                record.repeat_until.set(0);
+            }
+            record.unparsed.set(unparsed);
+            return Ok(Some(frame));
         }
-        let frame = Frame::take(&mut unparsed).ok_or_else(|| record.damaged(Damage::Frame))?;
-        if !matches!(frame, Frame::Log(_)) {
-            record.repeat_until.set(0);
-        }
-        record.unparsed.set(unparsed);
-        Ok(Some(frame))
     }
 
     /// Calls `news` with the token of every request that has some. Of those that have it at the same time the one that

@@ -17,6 +17,7 @@ const GEOMETRY: Geometry = Geometry {
     head_capacity: 4096,
     request_capacity: 4096,
     response_capacity: 4096,
+    frame_capacity: 131_072,
 };
 
 /// As `include/regent_wire.h` computes them for this geometry.

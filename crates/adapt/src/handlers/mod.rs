@@ -49,6 +49,7 @@ impl Writer<'_> {
             Handler::Deadline(limit) => Line::new(["deadline"]).word(words::duration(*limit)).handler(),
             Handler::Retry(methods) => retry(*methods).handler(),
             Handler::Lane(choice) => lane(choice).handler(),
+            Handler::RunDeparted => Line::new(["run_departed"]).handler(),
             Handler::Encode(encode) => encode::handler(encode),
             Handler::Templates(found) => templates(found),
             Handler::Cache(caching) => cache::handler(caching),

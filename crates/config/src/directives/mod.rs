@@ -42,6 +42,7 @@ mod reverse_proxy;
 mod rewrite;
 mod root;
 mod route;
+mod run_departed;
 mod server_timing;
 mod templates;
 mod timeouts;
@@ -109,6 +110,7 @@ const TABLE: &[Directive] = &[
     deadline::DIRECTIVE,
     retry::DIRECTIVE,
     lane::DIRECTIVE,
+    run_departed::DIRECTIVE,
     redir::DIRECTIVE,
     method::DIRECTIVE,
     rewrite::DIRECTIVE,

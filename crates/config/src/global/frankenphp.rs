@@ -10,6 +10,8 @@
 //! | `max_queue N` | 32768 | requests that may wait in each pool's queue, and in its lanes; more get 503 |
 //! | `deadline DURATION` | none | soft real-time limit of requests to PHP; see `directives/deadline.rs` |
 //! | `request_timeout DURATION` \| `off` | off | longest time that a request may run in PHP, waiting included; then 504, and its script is ended: see [time limits](deadlines.md#end-what-takes-too-long) |
+//! | `departed_timeout DURATION` \| `off` | 1m | ends requests that wait when their clients have left; see `departed_timeout.rs` |
+//! | `max_response_header SIZE` | 256KiB | the fields of a response; see `max_response_header.rs` |
 //! | `retry [METHOD…]` \| `off` | off | which requests are run once more when their engine dies; see `directives/retry.rs` |
 //! | `scheduling spread` \| `pack` | spread | which idle thread gets a request: all in turn, or the one that was used last |
 //! | `lane NAME { threads N \| share N% }` | automatic | bound of a lane; see `lanes.rs` |
@@ -38,7 +40,10 @@
 //! }
 //! ```
 
-use super::{GlobalOptions, circuit, confine, health_uri, lanes, module, php, slow_log, spool, task, user};
+use super::{
+    GlobalOptions, circuit, confine, departed_timeout, health_uri, lanes, max_response_header, module, php,
+    slow_log, spool, task, user,
+};
 use crate::call::Call;
 use crate::context::Context;
 use crate::model::{MaxThreads, Scheduling};
@@ -46,12 +51,12 @@ use crate::problems::{unknown, unknown_option};
 use crate::values;
 use crate::workers::{self, Place};
 use regent_caddyfile::{Error, Token};
-use std::time::Duration;
 
 const OPTIONS: &[&str] = &[
     "circuit",
     "confine",
     "deadline",
+    "departed_timeout",
     "engines",
     "health_uri",
     "lane",
@@ -60,6 +65,7 @@ const OPTIONS: &[&str] = &[
     "max_age",
     "max_memory",
     "max_requests",
+    "max_response_header",
     "max_threads",
     "max_wait_time",
     "module",
@@ -147,7 +153,9 @@ fn apply(option: &Call<'_>, options: &mut GlobalOptions, owner: &str) -> Result<
         }
         "engines" => php.engines = values::integer(option.one("engines N")?, 1..=16, "engines")?,
         "max_idle_time" => php.max_idle_time = values::duration(option.one("max_idle_time DURATION")?)?,
-        "max_wait_time" => php.max_wait_time = max_wait_time(option.one("max_wait_time DURATION | off")?)?,
+        "max_wait_time" => {
+            php.max_wait_time = values::time_or_off(option.one("max_wait_time DURATION | off")?)?
+        }
         "max_queue" => {
             php.max_queue = Some(values::integer(option.one("max_queue N")?, 0..=u32::MAX, "max_queue")?);
         }
@@ -155,6 +163,12 @@ fn apply(option: &Call<'_>, options: &mut GlobalOptions, owner: &str) -> Result<
         "request_timeout" => {
             let limit = values::request_timeout(option.one("request_timeout DURATION | off")?)?;
             php.request_timeout = (!limit.is_zero()).then_some(limit);
+        }
+        "departed_timeout" => {
+            php.departed_timeout = departed_timeout::parse(option)?;
+        }
+        "max_response_header" => {
+            php.max_response_header = max_response_header::parse(option)?;
         }
         "retry" => php.retry = values::retry(option, "retry [METHOD…] | off")?,
         "scheduling" => php.scheduling = scheduling(option.one("scheduling spread | pack")?)?,
@@ -175,13 +189,6 @@ fn max_threads(token: &Token) -> Result<MaxThreads, Error> {
         "auto" => Ok(MaxThreads::Auto),
         _ => values::integer(token, 1..=u16::MAX, "max_threads").map(MaxThreads::Fixed),
     }
-}
-
-fn max_wait_time(token: &Token) -> Result<Option<Duration>, Error> {
-    if token.text == "off" {
-        return Ok(None);
-    }
-    values::duration(token).map(|wait| (!wait.is_zero()).then_some(wait))
 }
 
 fn scheduling(token: &Token) -> Result<Scheduling, Error> {

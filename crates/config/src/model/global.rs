@@ -151,6 +151,13 @@ pub struct PhpGlobal {
     /// Longest time that a request may be on a thread of PHP, for workers and routes that have no limit of their own; then
     /// 504. `None`: no limit.
     pub request_timeout: Option<Duration>,
+    /// A request whose client has left, and that does nothing but wait for so long, is ended, unless its script has said that it
+    /// goes on. `None`: none is. Default: 1 min.
+    #[serde(skip_serializing_if = "is_usual_departure")]
+    pub departed_timeout: Option<Duration>,
+    /// Bytes of the fields of a response of PHP or of a native module; one with more is 500. Default: 256 KiB.
+    #[serde(skip_serializing_if = "is_usual_response_header")]
+    pub max_response_header: usize,
     /// Which requests are run once more when their engine dies, of routes that do not say it themselves.
     #[serde(skip_serializing_if = "RetryMethods::is_empty")]
     pub retry: RetryMethods,
@@ -282,6 +289,9 @@ pub struct Worker {
     pub watch: Vec<String>,
 }
 
+const DEPARTED_TIMEOUT: Duration = Duration::from_secs(60);
+const MAX_RESPONSE_HEADER: usize = 256 * 1024;
+
 impl Global {
     /// All logs of the server, its own first.
     pub fn server_logs(&self) -> Vec<ServerLog> {
@@ -334,6 +344,8 @@ impl Default for PhpGlobal {
             max_queue: None,
             deadline: None,
             request_timeout: None,
+            departed_timeout: Some(DEPARTED_TIMEOUT),
+            max_response_header: MAX_RESPONSE_HEADER,
             retry: RetryMethods::NONE,
             slow_log: None,
             circuit: Some(Circuit::default()),
@@ -374,6 +386,14 @@ impl Default for Worker {
             watch: Vec::new(),
         }
     }
+}
+
+fn is_usual_response_header(bytes: &usize) -> bool {
+    *bytes == MAX_RESPONSE_HEADER
+}
+
+fn is_usual_departure(timeout: &Option<Duration>) -> bool {
+    *timeout == Some(DEPARTED_TIMEOUT)
 }
 
 fn is_one(number: &u16) -> bool {

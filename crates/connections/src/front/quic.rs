@@ -5,16 +5,18 @@ use crate::binding::Service;
 use regent_exchange::{Connection, Informational};
 use regent_http::h3::{self, Arriving};
 use regent_metrics::{HandshakeTransport, Protocol};
+use regent_net::CoarseInstant;
 use regent_tls::{ConnectionFacts, HandshakeError, quic_facts};
 use std::rc::Rc;
 
 impl<S: Service> Speaker<'_, S> {
     pub(super) async fn converse_by_quic(&self, arriving: Arriving) {
         let (remote, local) = (Some(arriving.remote()), arriving.local());
+        let came = CoarseInstant::now();
         let shaken = tokio::select! {
             shaken = self.shake_hands(arriving) => shaken,
             // As over TCP.
-            () = self.stop.begun() => return,
+            () = self.stop.begun_for_client_of(came) => return,
         };
         let (connection, facts) = match shaken {
             Ok(shaken) => shaken,

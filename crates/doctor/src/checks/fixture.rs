@@ -90,7 +90,9 @@ pub fn words(check: impl FnOnce(&mut Vec<Finding>)) -> String {
 
 #[test]
 fn with_which_nothing_is_wrong() {
-    let config = config("http://:8080 {\n\troot /srv\n\tphp_server\n}\n");
+    let config = config(
+        "{\n\tregent {\n\t\trequest_timeout 60s\n\t}\n}\nhttp://:8080 {\n\troot /srv\n\tphp_server\n}\n",
+    );
     assert_eq!(super::examine(&config, &machine()), []);
 }
 

@@ -29,15 +29,31 @@ pub(super) fn check(config: &Config, php: &PhpFacts, findings: &mut Vec<Finding>
             "Set `zend.assertions = -1` in php.ini.",
         ));
     }
-    if config.global.php.request_timeout.is_none() && php.number("max_execution_time").unwrap_or(30) == 0 {
-        findings.push(Finding::advice(
-            "time_limit",
-            "max_execution_time is 0, and there is no request_timeout",
-            "A script that hangs keeps its thread for ever; enough of them, and nobody is served.",
-            "Set `max_execution_time = 30` in php.ini, or `request_timeout 60s` in the `regent` block, which counts time \
-             that scripts wait, too.",
-        ));
+    check_time_limits(config, php, findings);
+}
+
+fn check_time_limits(config: &Config, php: &PhpFacts, findings: &mut Vec<Finding>) {
+    if config.global.php.request_timeout.is_some() {
+        return;
     }
+    let what = match php.number("max_execution_time") {
+        Some(0) => "max_execution_time is 0, and there is no request_timeout",
+        _ => "there is no request_timeout",
+    };
+    let why = match config.global.php.departed_timeout {
+        Some(_) => {
+            "A script that waits for a server that does not answer keeps its thread as long as its client waits, and after that \
+             until departed_timeout ends it: a service that hangs takes thread after thread."
+        }
+        None => "A script that hangs keeps its thread for ever; enough of them, and nobody is served.",
+    };
+    findings.push(Finding::advice(
+        "time_limit",
+        what,
+        why,
+        "Set `request_timeout 60s` in the `regent` block, or what your slowest page needs; routes and workers may have more. It \
+         counts time that scripts wait, too, which max_execution_time of PHP cannot end.",
+    ));
 }
 
 fn check_file(php: &PhpFacts, findings: &mut Vec<Finding>) {
@@ -114,7 +130,7 @@ mod tests {
     use super::super::fixture::{config, php, php_with, words};
     use super::*;
 
-    const SITE: &str = "http://:8080 {\n\tphp_server\n}\n";
+    const SITE: &str = "{\n\tregent {\n\t\trequest_timeout 60s\n\t}\n}\nhttp://:8080 {\n\tphp_server\n}\n";
 
     fn of(php: &PhpFacts) -> String {
         words(|found| check(&config(SITE), php, found))
@@ -127,7 +143,6 @@ mod tests {
             ("register_argc_argv", "On", "Problem"),
             ("expose_php", "1", "Advice"),
             ("zend.assertions", "1", "Advice"),
-            ("max_execution_time", "0", "Advice"),
             ("post_max_size", "1M", "Problem"),
         ] {
             let found = of(&php_with(name, value));
@@ -148,9 +163,15 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_the_server_is_a_limit() {
-        let config = config(&format!("{{\n\tregent {{\n\t\trequest_timeout 60s\n\t}}\n}}\n{SITE}"));
-        assert_eq!(words(|found| check(&config, &php_with("max_execution_time", "0"), found)), "");
+    fn a_server_without_a_time_limit_is_told_of_it() {
+        let of = |options: &str, limit: &str| {
+            let text =
+                format!("{{\n\tregent {{\n\t\t{options}\n\t}}\n}}\nhttp://:8080 {{\n\tphp_server\n}}\n");
+            words(|found| check(&config(&text), &php_with("max_execution_time", limit), found))
+        };
+        assert!(of("", "30").starts_with("Advice: there is no request_timeout"));
+        assert!(of("departed_timeout off", "0").starts_with("Advice: max_execution_time is 0"));
+        assert_eq!(of("request_timeout 60s", "0"), "");
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub struct Application {
     pub exists: bool,
     /// The public directory within the root, where the root is that of a whole project.
     pub public: Option<PathBuf>,
+    /// Whether it has the cron of WordPress, which a visitor's request asks for and does not wait for.
+    pub has_wp_cron: bool,
     /// Files named `*.php` of the project, `public` directories' parent included; no more than so many are counted.
     pub scripts: u64,
 }
@@ -22,7 +24,13 @@ pub fn application(root: &Path) -> Application {
     let public = ["public", "web", "htdocs"].map(|name| root.join(name));
     let public = public.into_iter().find(|public| is_project(root) && public.join("index.php").is_file());
     let project = root.parent().filter(|parent| is_project(parent)).unwrap_or(root);
-    Application { root: root.to_owned(), exists: root.is_dir(), public, scripts: count_scripts(project) }
+    Application {
+        root: root.to_owned(),
+        exists: root.is_dir(),
+        public,
+        has_wp_cron: root.join("wp-cron.php").is_file(),
+        scripts: count_scripts(project),
+    }
 }
 
 /// Links are not followed: they could lead in a circle.
@@ -62,7 +70,9 @@ mod tests {
         let whole = application(project.path());
         assert_eq!((whole.exists, whole.scripts, &whole.public), (true, 2, &Some(path("public"))));
         let public = application(&path("public"));
-        assert_eq!((public.scripts, public.public), (2, None));
+        assert_eq!((public.scripts, public.public, public.has_wp_cron), (2, None, false));
+        fs::write(path("public/wp-cron.php"), "").unwrap();
+        assert!(application(&path("public")).has_wp_cron);
         assert!(!application(&path("none")).exists);
     }
 }

@@ -24,6 +24,7 @@ const GEOMETRY: Geometry = Geometry {
     head_capacity: 16 * 1024,
     request_capacity: 64 * 1024,
     response_capacity: 64 * 1024,
+    frame_capacity: 128 * 1024,
 };
 
 /// A head that a server would write.
@@ -215,6 +216,7 @@ fn start(modules: Vec<Module>, pools: u16, threads: u16) -> Start {
         pools: (0..pools).map(pool).collect(),
         modules: modules.into_iter().map(module).collect(),
         slow_after_ms: 0,
+        departed_after_ms: 0,
         threads: (0..pools * threads).map(thread).collect(),
     }
 }

@@ -51,6 +51,7 @@ pub struct InFlight {
 /// Reasons for which only a request is without a response that a thread has taken.
 const OVERDUE: &str = "request_timeout";
 const LOST: &str = "engine_lost";
+const RESPONSE_HEADER: &str = "response_header";
 
 /// Who wants to know how a request has gone.
 pub type Observer = Box<dyn FnOnce(&Course)>;
@@ -314,6 +315,11 @@ impl InFlight {
             let began = self.timing.get().is_none().then(clock::now);
             self.outcome.set(Outcome::Answered(status, began));
         }
+    }
+
+    /// Its response was larger than it may be.
+    pub fn response_refused(&self) {
+        self.fail(RESPONSE_HEADER);
     }
 
     /// It was turned away, or given up while it waited.

@@ -8,6 +8,10 @@ use std::time::Duration;
 
 /// Why a generation is replaced.
 const HUNG: &str = "a thread does not come back from its request";
+/// Why a request was ended.
+const OVERDUE: &str = "a request exceeded its request_timeout and was ended";
+const DEPARTED: &str =
+    "a request whose client has left stood in a wait for the departed_timeout and was ended";
 /// Characters of each text in the log, and of a stack.
 pub(super) const LONGEST_TEXT: usize = 500;
 pub(super) const LONGEST_STACK: usize = 8000;
@@ -18,21 +22,17 @@ impl State {
         let pool = self.generations.get(id).and_then(|generation| generation.threads.pool(request.index));
         let Some(pool_index) = pool.map(usize::from) else { return };
         let Some(plan) = self.setup.plan.pools.get(pool_index) else { return };
-        let Overdue { index: thread, script, uri, limit_ms, ran_ms, end, stack } = request;
+        let Overdue { index: thread, script, uri, limit_ms, ran_ms, departed, end, stack } = request;
         let (limit, ran) = (Duration::from_millis(*limit_ms), Duration::from_millis(*ran_ms));
         let (pool, script, uri, how) =
             (&plan.name, text_of(script, LONGEST_TEXT), text_of(uri, LONGEST_TEXT), describe(*end));
-        tracing::warn!(
-            pool,
-            thread,
-            script,
-            uri,
-            ?limit,
-            ?ran,
-            how,
-            stack = text_of(stack, LONGEST_STACK),
-            "a request exceeded its request_timeout and was ended"
-        );
+        let stack = text_of(stack, LONGEST_STACK);
+        if *departed {
+            self.setup.pools.registry.departed_request_ended(self.setup.pools.get(pool_index).id);
+            tracing::warn!(pool, thread, script, uri, ?limit, ?ran, how, stack, "{DEPARTED}");
+        } else {
+            tracing::warn!(pool, thread, script, uri, ?limit, ?ran, how, stack, "{OVERDUE}");
+        }
         match end {
             OverdueEnd::WrittenOff => self.write_off(id, *thread),
             OverdueEnd::Killed => self.note_written_off(pool_index),

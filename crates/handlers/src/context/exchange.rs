@@ -69,6 +69,8 @@ pub struct Exchange {
     deadline: Option<Duration>,
     retry: Option<RetryMethods>,
     lane: Option<Arc<LaneChoice>>,
+    /// Whether it goes on without its client (`run_departed`).
+    pub runs_departed: bool,
     original_method: Method,
     /// The path of `uri` in normal form, where that differs from what is written there.
     path: Option<Vec<u8>>,
@@ -133,6 +135,7 @@ impl Exchange {
             deadline: None,
             retry: None,
             lane: None,
+            runs_departed: false,
             path: path.unwrap_or_default(),
             is_logged: true,
             log_names: Vec::new(),

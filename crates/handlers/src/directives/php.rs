@@ -12,7 +12,7 @@ use crate::paths::root::{self, CodeGeneration, Root};
 use crate::paths::script::Split;
 use crate::templates::root_source::RootSource;
 use http::StatusCode;
-use regent_config::{self as config, Delivery, Template, WorkerId};
+use regent_config::{self as config, Delivery, Template, WorkerId, WorkerScope};
 use rustc_hash::FxHashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -232,7 +232,8 @@ fn by_file(named: &[(Vec<u8>, WorkerId)]) -> FxHashMap<Vec<u8>, WorkerId> {
     found
 }
 
-/// A worker's requests have the variables that its script has booted with: those of the block, and its own before them.
+/// A worker's requests have the variables that its script has booted with, and those of the block: before them, if the worker is
+/// one of all sites, each of which may say otherwise.
 fn of_workers(
     php: &config::Php,
     scripts: &WorkerScripts,
@@ -241,14 +242,21 @@ fn of_workers(
     for worker in &php.workers {
         let own = &scripts.get(worker.id)?.env;
         if !own.is_empty() {
-            rules.insert(worker.id, DeliveryRules::compile(&with_variables(&php.delivery, own)));
+            let site = &php.delivery.env;
+            let env = match worker.scope {
+                WorkerScope::Block => merged(own, site),
+                WorkerScope::Global => merged(site, own),
+            };
+            rules.insert(worker.id, DeliveryRules::compile(&Delivery { env, ..php.delivery.clone() }));
         }
     }
     Ok(rules)
 }
 
-fn with_variables(delivery: &Delivery, own: &[(String, Template)]) -> Delivery {
-    let is_free = |(name, _): &&(String, Template)| !own.iter().any(|(taken, _)| taken == name);
-    let env = delivery.env.iter().filter(is_free).chain(own).cloned().collect();
-    Delivery { env, ..delivery.clone() }
+type Environment = Vec<(String, Template)>;
+
+/// All of the first, and of the other what that does not have.
+fn merged(first: &Environment, other: &Environment) -> Environment {
+    let is_free = |(name, _): &&(String, Template)| !first.iter().any(|(taken, _)| taken == name);
+    other.iter().filter(is_free).chain(first).cloned().collect()
 }

@@ -63,6 +63,7 @@ pub(super) enum Handler {
     Deadline(Duration),
     Retry(RetryMethods),
     Lane(Arc<LaneChoice>),
+    RunDeparted,
     Encode(Arc<Encode>),
     Templates(Arc<Templates>),
     Cache(Cache),
@@ -113,6 +114,7 @@ impl Handler {
             config::Handler::Deadline(deadline) => Self::Deadline(*deadline),
             config::Handler::Retry(methods) => Self::Retry(*methods),
             config::Handler::Lane(lane) => Self::Lane(Arc::new(lane.clone())),
+            config::Handler::RunDeparted => Self::RunDeparted,
             config::Handler::Encode(encode) => {
                 Self::Encode(Arc::new(Encode::compile(encode, context.encoders)?))
             }
@@ -190,6 +192,7 @@ impl Handler {
             Self::Deadline(deadline) => exchange.set_deadline(*deadline),
             Self::Retry(methods) => exchange.set_retry(*methods),
             Self::Lane(lane) => exchange.set_lane(lane),
+            Self::RunDeparted => exchange.runs_departed = true,
             Self::Encode(encode) => {
                 let encoding = encode.prepare(exchange);
                 exchange.add_filter(Arc::new(encoding));

@@ -3,7 +3,7 @@
 //! One lazy timer for each connection looks at it; nothing is armed or disarmed for each request.
 
 use crate::timeouts::{Expired, Stall, Timeouts};
-use regent_net::CoarseInstant;
+use regent_net::{CoarseInstant, FIRST_REQUEST};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,8 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct Activity {
     phase: Cell<Phase>,
+    /// No request has come yet.
+    is_new: Cell<bool>,
     since: Cell<CoarseInstant>,
     /// When the first bytes came of a head that did not come whole.
     head_begun: Cell<Option<Instant>>,
@@ -41,6 +43,7 @@ impl Activity {
     pub fn new() -> Self {
         Self {
             phase: Cell::new(Phase::Idle),
+            is_new: Cell::new(true),
             since: Cell::new(CoarseInstant::now()),
             head_begun: Cell::new(None),
             blocked: Stall::default(),
@@ -72,9 +75,27 @@ impl Activity {
     /// `body_length`: in bytes, if the head says it.
     pub fn request_started(&self, body_length: Option<u64>) -> Duration {
         self.phase.set(Phase::Busy);
+        self.is_new.set(false);
         self.broken_off.set(false);
         self.body_length.set(body_length);
         self.head_begun.take().map_or(Duration::ZERO, |begun| begun.elapsed())
+    }
+
+    /// How long a request is waited for though the connection is to end; `None`: not at all. One that has begun to come is, and
+    /// that of a client that has just come.
+    pub fn awaits_request(&self) -> Option<Duration> {
+        match self.phase.get() {
+            Phase::Head => Some(FIRST_REQUEST),
+            Phase::Idle if self.is_new.get() => {
+                Some(CoarseInstant::now().left(self.since.get(), FIRST_REQUEST))
+            }
+            Phase::Idle | Phase::Busy => None,
+        }
+    }
+
+    /// Whether it has a request.
+    pub fn is_busy(&self) -> bool {
+        self.phase.get() == Phase::Busy
     }
 
     /// How many bytes follow the head of the last request; `None` if nobody knows, or this was asked before.

@@ -17,7 +17,7 @@ use futures_util::stream::{FuturesUnordered, Stream};
 use http::{Request, Response};
 use http_body::Body;
 use regent_exchange::{Informational, RequestBody};
-use regent_net::{CoarseInstant, Drain, DrainWatch};
+use regent_net::{CoarseInstant, Drain, DrainWatch, FIRST_REQUEST};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::ops::ControlFlow;
@@ -87,11 +87,12 @@ where
     let activity = Rc::new(Activity::new());
     let stream = ObservedStream::new(stream, Rc::clone(&activity));
     let handshake = builder(settings).handshake(stream);
+    let came = CoarseInstant::now();
     let h2 = tokio::select! {
         biased;
         h2 = handshake => h2?,
         () = sleep(settings.read_header) => return Err(Failure::Stalled(Stalled::Preface)),
-        () = leave.begun() => return Ok(()),
+        () = leave.begun_for_client_of(came) => return Ok(()),
     };
     let date = DateField::default();
     let shared = Rc::new(Shared { service, drain, write: settings.write, date, bodies: Rc::default() });
@@ -108,6 +109,7 @@ where
         timer,
         leave: leave.watch(),
         course: Course::GoesOn,
+        first_request: FirstRequest { came, timer: None, has_come: false },
         failure: None,
     };
     poll_fn(|context| connection.poll(context)).await
@@ -148,8 +150,23 @@ where
     timer: Pin<&'a mut Sleep>,
     leave: DrainWatch<'a>,
     course: Course,
+    first_request: FirstRequest,
     /// Why the connection is being closed, if it is for a reason of its own.
     failure: Option<Failure>,
+}
+
+/// That of a client which has just come. Told that the connection ends, it would not send it, nor know what to do instead.
+struct FirstRequest {
+    came: CoarseInstant,
+    timer: Option<Pin<Box<Sleep>>>,
+    has_come: bool,
+}
+
+impl FirstRequest {
+    fn is_awaited(&mut self, context: &mut Context<'_>) -> bool {
+        let left = || Box::pin(sleep(CoarseInstant::now().left(self.came, FIRST_REQUEST)));
+        !self.has_come && self.timer.get_or_insert_with(left).as_mut().poll(context).is_pending()
+    }
 }
 
 /// What a turn has brought.
@@ -166,7 +183,10 @@ where
     X: Future<Output = Outcome>,
 {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
-        if self.course == Course::GoesOn && self.leave.poll_begun(context) {
+        if self.course == Course::GoesOn
+            && self.leave.poll_begun(context)
+            && !self.first_request.is_awaited(context)
+        {
             self.course = Course::Ends;
             self.h2.graceful_shutdown();
             // It has to look sooner from now on.
@@ -193,6 +213,10 @@ where
         for count in 0..REQUESTS_OF_A_TURN {
             match self.h2.poll_accept(context) {
                 Poll::Ready(Some(Ok((request, respond)))) => {
+                    if !std::mem::replace(&mut self.first_request.has_come, true) {
+                        // The connection may end from now on.
+                        context.waker().wake_by_ref();
+                    }
                     let head_time = self.activity.accepted(respond.stream_id().as_u32());
                     self.streams.push((self.start)(request, respond, head_time));
                 }

@@ -3,8 +3,10 @@
 use crate::h1::Settings;
 use crate::h2::frames::PREFACE;
 use bytes::BytesMut;
-use regent_net::{Drain, Prefixed};
+use regent_net::{CoarseInstant, Drain, Prefixed};
+use std::future::Future;
 use std::io;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -38,9 +40,10 @@ where
 {
     let mut stream = stream;
     let mut read = BytesMut::with_capacity(FIRST_READ);
+    let mut end = pin!(drain.begun_for_client_of(CoarseInstant::now()));
     loop {
         let limit = if read.is_empty() { settings.idle } else { settings.read_header };
-        if read_more(&mut stream, &mut read, limit, drain).await? == 0 {
+        if read_more(&mut stream, &mut read, limit, end.as_mut()).await? == 0 {
             return Ok(Sniffed::Nothing);
         }
         let beginning = Beginning::of(&read);
@@ -58,7 +61,7 @@ async fn read_more<S>(
     stream: &mut S,
     read: &mut BytesMut,
     limit: Duration,
-    drain: &Drain,
+    end: Pin<&mut impl Future<Output = ()>>,
 ) -> io::Result<usize>
 where
     S: AsyncRead + Unpin,
@@ -67,7 +70,7 @@ where
         biased;
         count = stream.read_buf(read) => count,
         () = tokio::time::sleep(limit) => Ok(0),
-        () = drain.begun() => Ok(0),
+        () = end => Ok(0),
     }
 }
 

@@ -107,6 +107,7 @@ impl<G> SlotTable<G> {
         record.phase = Phase::Free;
         record.backend = None;
         record.unparsed.take();
+        record.assembly.take();
         record.guard = None;
         self.free.push(slot);
     }

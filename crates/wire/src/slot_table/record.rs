@@ -1,8 +1,10 @@
 //! What the server knows of a slot by itself.
 
 use super::ReadError;
+use crate::assembly::{Assembly, NoFrame, Piece};
 use crate::damage::Damage;
 use crate::engine_memory::EngineMemory;
+use crate::frame::Frame;
 use crate::layout::BodyState;
 use crate::slot::Token;
 use bytes::Bytes;
@@ -23,6 +25,8 @@ pub(super) struct Record<G> {
     pub read: Cell<u64>,
     /// Frames that were fetched from the ring and not read yet.
     pub unparsed: Cell<Bytes>,
+    /// What has come of a frame that comes in parts. Boxed, since few do.
+    pub assembly: Cell<Option<Box<Assembly>>>,
     /// Inspections in a row that found it taken and not begun.
     pub stranded: u8,
     /// When it began to wait, in ns of the monotonic clock.
@@ -63,6 +67,7 @@ impl<G> Record<G> {
             written: Cell::default(),
             read: Cell::default(),
             unparsed: Cell::default(),
+            assembly: Cell::default(),
             stranded: 0,
             submitted: 0,
             time_limit: 0,
@@ -74,6 +79,26 @@ impl<G> Record<G> {
 
     pub(super) fn backend(&self) -> &Arc<EngineMemory> {
         self.backend.as_ref().expect("invariant: a slot in use has a backend")
+    }
+
+    /// The frame that is whole with this piece, if one is.
+    pub(super) fn assemble(&self, piece: Piece) -> Result<Option<Frame>, ReadError> {
+        let assembly = self.assembly.take();
+        let part = match piece {
+            Piece::Frame(frame) if assembly.is_none() => return Ok(Some(frame)),
+            Piece::Frame(_) => return Err(self.damaged(Damage::Frame)),
+            Piece::Part(part) => part,
+        };
+        let most = self.backend().region().geometry().frame_capacity as usize;
+        let mut assembly = assembly.unwrap_or_default();
+        let frame = assembly.add(&part, most).map_err(|NoFrame| self.damaged(Damage::Frame))?;
+        if frame.is_none() {
+            if !assembly.is_log() {
+                self.repeat_until.set(0);
+            }
+            self.assembly.set(Some(assembly));
+        }
+        Ok(frame)
     }
 
     /// Notes what the engine has done to its memory.

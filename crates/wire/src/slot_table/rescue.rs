@@ -193,6 +193,7 @@ impl<G> SlotTable<G> {
         slot.server_waits.store(u32::from(record.body.get() == BodyState::Open), Ordering::Relaxed);
         record.read.set(0);
         record.unparsed.take();
+        record.assembly.take();
     }
 }
 

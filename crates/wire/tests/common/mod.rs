@@ -21,6 +21,7 @@ pub const SMALL: Geometry = Geometry {
     head_capacity: 4096,
     request_capacity: 4096,
     response_capacity: 4096,
+    frame_capacity: 131_072,
 };
 
 /// One I/O thread of a server.
