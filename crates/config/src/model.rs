@@ -334,7 +334,7 @@ pub struct FileServer {
     pub pass_thru: bool,
     /// Redirect `/dir` to `/dir/` and `/file/` to `/file`. Default: true.
     pub canonical_uris: bool,
-    pub status: Option<Template>,
+    pub status: Option<Box<Template>>,
     /// Encodings whose `.gz`, `.br`, `.zst` sidecar files are served, in order of preference.
     pub precompressed: Vec<String>,
     /// Endings of files beside a file that hold its validator.

@@ -110,8 +110,10 @@ fn pass_thru_goes_to_the_next_route() {
 #[test]
 fn a_configured_status_is_used() {
     let dir = directory(&[("sorry.html", "sorry")]);
-    let sites =
-        serving(dir.path(), FileServer { status: Some(Template::text("503")), ..FileServer::default() });
+    let sites = serving(
+        dir.path(),
+        FileServer { status: Some(Box::new(Template::text("503"))), ..FileServer::default() },
+    );
     let answer = send(&sites, "GET", "/sorry.html", &[("if-none-match", "*"), ("range", "bytes=0-0")]);
     assert_eq!((answer.status, answer.text()), (503, "sorry"));
 }

@@ -30,7 +30,7 @@ pub(super) fn handler(files: &FileServer) -> Object {
     if *canonical_uris != usual.canonical_uris {
         handler.set("canonical_uris", *canonical_uris);
     }
-    handler.set_some("status_code", status.as_ref().and_then(crate::text::status));
+    handler.set_some("status_code", status.as_deref().and_then(crate::text::status));
     let mut encodings = Object::new();
     precompressed.iter().for_each(|name| encodings.set(name, Object::new()));
     handler.non_empty("precompressed", encodings);

@@ -80,7 +80,7 @@ pub(super) fn changes(ops: &[&HeaderOp]) -> Object {
         let mut names: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         values.into_iter().for_each(|(name, value)| names.entry(name).or_default().push(value));
         let mut of_kind = Object::new();
-        names.into_iter().for_each(|(name, values)| of_kind.set(&name, values));
+        names.into_iter().for_each(|(name, values)| of_kind.set(name, values));
         object.set(key, of_kind);
     }
     object.set_list("delete", deleted);
@@ -123,7 +123,7 @@ fn of_response(response: Object) -> Object {
 fn default(op: &HeaderOp) -> Object {
     let mut response = changes(&[op]);
     let (mut require, mut headers) = (Object::new(), Object::new());
-    headers.set(&text(&op.name), Value::Null);
+    headers.set(text(&op.name), Value::Null);
     require.set("headers", headers);
     response.set("require", require);
     of_response(response)

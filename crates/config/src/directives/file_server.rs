@@ -86,7 +86,7 @@ fn apply(cx: &mut Context<'_>, option: &Call<'_>, server: &mut FileServer) -> Re
             server.canonical_uris = option.exactly::<0>("disable_canonical_uris").map(|_| false)?;
         }
         "status" => {
-            server.status = Some(status(cx, option.one("status CODE")?)?);
+            server.status = Some(Box::new(status(cx, option.one("status CODE")?)?));
         }
         "precompressed" => server.precompressed = precompressed(option)?,
         "browse" => server.browse = Some(Box::new(browse(cx, option)?)),
@@ -200,7 +200,7 @@ mod tests {
             browse: None,
             pass_thru: true,
             canonical_uris: false,
-            status: Some(Template::text("203")),
+            status: Some(Box::new(Template::text("203"))),
             precompressed: vec!["gzip".into()],
             etag_endings: vec![".sha256".into(), ".md5".into()],
         };
@@ -254,7 +254,7 @@ mod tests {
             panic!()
         };
         assert_eq!(server.index, [Template::parse("index.{host}.html"), Template::text("index.html")]);
-        assert_eq!(server.status, Some(Template::parse("{err.status_code}")));
+        assert_eq!(server.status.as_deref(), Some(&Template::parse("{err.status_code}")));
     }
 
     #[test]

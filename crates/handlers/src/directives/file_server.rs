@@ -18,13 +18,13 @@ use crate::files::etag_file;
 use crate::files::file_cache::{self, CachedFile, FileCache};
 use crate::files::file_stat;
 use crate::files::hide::{Hide, Sources};
+use crate::files::index_name::IndexName;
 use crate::files::listing::DirectoryListing;
 use crate::files::range::{self, ByteRange, Wanted};
 use crate::paths::root;
 use crate::paths::url_path;
 use crate::templates::root_source::RootSource;
 use crate::templates::status::Status;
-use crate::templates::text::Text;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use regent_config as config;
@@ -32,7 +32,6 @@ use regent_exchange::{ResponseBody, Segment, read_at_once};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -49,12 +48,6 @@ pub(crate) struct FileServer {
     etag_endings: Vec<String>,
     content_types: ContentTypes,
     cache: Arc<FileCache>,
-}
-
-/// The name of a file that is served for its directory.
-enum IndexName {
-    Fixed(Vec<u8>),
-    Computed(Text),
 }
 
 /// What to do where there is no file.
@@ -119,7 +112,7 @@ impl FileServer {
             canonical_uris: server.canonical_uris,
             status: server
                 .status
-                .as_ref()
+                .as_deref()
                 .map(|status| Status::compile(status, StatusCode::OK))
                 .transpose()?,
             precompressed: server
@@ -328,24 +321,6 @@ impl FileServer {
                 Flow::error(StatusCode::INTERNAL_SERVER_ERROR)
             }
             _ => self.missing(),
-        }
-    }
-}
-
-impl IndexName {
-    fn compile(name: &config::Template) -> Self {
-        let text = Text::compile(name);
-        match text.literal() {
-            Some(name) => Self::Fixed(url_path::clean(name.as_bytes())),
-            None => Self::Computed(text),
-        }
-    }
-
-    /// Cleaned, so that it cannot lead elsewhere.
-    fn of(&self, exchange: &Exchange) -> Cow<'_, [u8]> {
-        match self {
-            Self::Fixed(name) => Cow::Borrowed(name),
-            Self::Computed(text) => Cow::Owned(url_path::clean(&text.render(exchange))),
         }
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod etag_file;
 pub(crate) mod file_cache;
 pub(crate) mod file_stat;
 pub(crate) mod hide;
+pub(crate) mod index_name;
 pub(crate) mod known_scripts;
 pub(crate) mod listing;
 pub(crate) mod range;
