@@ -2,6 +2,7 @@
 
 use crate::directives::bind::Bound;
 use crate::environment::Environment;
+use crate::file_texts;
 use crate::host_names::{ascii_authority, ascii_host};
 use crate::hot_reload::Pending;
 use crate::model::{HotReload, MercureHub, Part, ReverseProxy, Template};
@@ -124,7 +125,7 @@ impl<'a> Context<'a> {
                 Part::Placeholder(name) => Some(name),
                 Part::Text(_) => None,
             });
-            let mut unread = names.filter_map(|name| template::content_within(&name, &self.files)?.err());
+            let mut unread = names.filter_map(|name| file_texts::content_within(&name, &self.files)?.err());
             match unread.next() {
                 Some(cause) => error(token, format!("the file of `{text}` cannot be read: {cause}")),
                 None => error(

@@ -16,6 +16,7 @@ mod differences;
 mod directives;
 mod environment;
 mod expression;
+mod file_texts;
 mod global;
 mod host_names;
 mod hot_reload;
@@ -53,6 +54,7 @@ pub use command_line::{
     site_config,
 };
 pub use environment::Environment;
+pub use file_texts::file_content;
 pub use host_names::{ascii_authority, ascii_host};
 pub use listing::modules;
 pub use load::{Loaded, Reach, load, parse, parse_json, parse_within};
@@ -62,5 +64,5 @@ pub use passed_over::{PassedOver, passed_over, roots};
 pub use problems::Warning;
 pub use regent_caddyfile::{Error, Errors, Imports, format as format_caddyfile};
 pub use sites::is_internal;
-pub use template::{escaped, file_content, of_system};
+pub use template::{escaped, of_system};
 pub use timeout::timeout;

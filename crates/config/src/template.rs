@@ -5,18 +5,14 @@
 //!
 //! Shorthands are those of Caddy's httpcaddyfile/shorthands.go.
 
+use crate::file_texts::content_within;
 use crate::model::{Part, Template};
 use regent_caddyfile::Imports;
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
 
 /// What a placeholder begins with that stands for what a file has, as secrets of containers are.
-const FILE: &str = "file./";
+pub(crate) const FILE: &str = "file./";
 /// The network that a client is in, with so many bits of IPv4 and, behind a comma, of IPv6.
 const NETWORK: &str = "http.request.remote.host/";
-/// As in Caddy.
-const LARGEST_FILE: u64 = 1 << 20;
 
 /// Shorthands that are one word.
 const WORDS: &[(&str, &str)] = &[
@@ -185,34 +181,6 @@ pub fn of_system(name: &str) -> Option<String> {
         "system.wd" => Some(std::env::current_dir().ok()?.to_string_lossy().into_owned()),
         _ => None,
     }
-}
-
-/// What the file has that a placeholder `file./PATH` names, without the line end that editors put there. `None`: it names
-/// none.
-///
-/// # Errors
-/// When it cannot be read, is no text, or has more than a mebibyte.
-pub fn file_content(name: &str) -> Option<io::Result<String>> {
-    let path = name.strip_prefix(FILE)?;
-    Some(read(&format!("/{path}")))
-}
-
-/// The same, if it is one of these files.
-pub(crate) fn content_within(name: &str, files: &Imports) -> Option<io::Result<String>> {
-    let path = name.strip_prefix(FILE).map(|path| format!("/{path}"))?;
-    Some(files.check(Path::new(&path)).map_err(io::Error::other).and_then(|()| read(&path)))
-}
-
-fn read(path: &str) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(LARGEST_FILE + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > LARGEST_FILE {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it has more than a mebibyte"));
-    }
-    let line = text.strip_suffix('\n').unwrap_or(&text);
-    let length = line.strip_suffix('\r').unwrap_or(line).len();
-    text.truncate(length);
-    Ok(text)
 }
 
 /// A text as it is written where placeholders could be: braces that would begin one have a backslash.

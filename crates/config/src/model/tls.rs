@@ -1,10 +1,12 @@
 //! TLS: how the certificates of a site come about, and what it agrees on with clients.
 
 mod authority;
+mod global;
 
 pub use authority::LocalCa;
+pub use global::GlobalTls;
 
-use super::{RedisStorage, Secret, as_text};
+use super::{Secret, as_text};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -324,38 +326,6 @@ pub enum HttpProtocol {
     H3,
 }
 
-/// What the global options say about TLS.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct GlobalTls {
-    /// The port of HTTPS addresses that name none. Default: 443.
-    pub https_port: u16,
-    /// The name to take for that of a handshake without one.
-    pub default_sni: Option<String>,
-    /// The name whose certificate serves a handshake for a name that has none.
-    pub fallback_sni: Option<String>,
-    /// Where certificates, accounts and the local CA are kept, in Caddy's layout; absolute. Default: `caddy` in
-    /// `$XDG_DATA_HOME`, in `$HOME/.local/share` or in the working directory (Caddy's storage.go, AppDataDir).
-    #[serde(serialize_with = "as_text")]
-    pub storage: PathBuf,
-    /// No option has named it: on another machine, or for another user, it is another one.
-    #[serde(skip)]
-    pub is_storage_default: bool,
-    /// Where they are kept instead, for several instances; the directory has copies then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub redis: Option<RedisStorage>,
-    pub install_trust: InstallTrust,
-    pub ocsp_stapling: OcspStapling,
-    /// How often certificates are looked at for renewal. Default: 10 min.
-    pub renew_interval: Duration,
-    /// The URL that is asked whether a name may have a certificate on demand.
-    pub on_demand_ask: Option<String>,
-    /// Of orders on demand; `None`: only what a CA's account may ask for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_demand_limit: Option<OrderLimit>,
-    #[serde(skip_serializing_if = "LocalCa::is_usual")]
-    pub local_ca: LocalCa,
-}
-
 /// So many orders (`burst`) at most in so much time (`interval`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct OrderLimit {
@@ -407,25 +377,6 @@ impl CipherSuite {
             Self::EcdheRsaAes128GcmSha256 => "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
             Self::EcdheRsaAes256GcmSha384 => "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
             Self::EcdheRsaChacha20Poly1305Sha256 => "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
-        }
-    }
-}
-
-impl Default for GlobalTls {
-    fn default() -> Self {
-        Self {
-            https_port: 443,
-            default_sni: None,
-            fallback_sni: None,
-            storage: PathBuf::from("caddy"),
-            is_storage_default: true,
-            redis: None,
-            install_trust: InstallTrust::AtStart,
-            ocsp_stapling: OcspStapling::On,
-            renew_interval: Duration::from_secs(600),
-            on_demand_ask: None,
-            on_demand_limit: None,
-            local_ca: LocalCa::default(),
         }
     }
 }

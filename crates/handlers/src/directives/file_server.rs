@@ -1,5 +1,7 @@
 //! Static files.
 
+mod locate;
+
 use crate::context::exchange::Exchange;
 use crate::context::failure::Failure;
 use crate::context::filter;
@@ -21,7 +23,7 @@ use crate::files::hide::{Hide, Sources};
 use crate::files::index_name::IndexName;
 use crate::files::listing::DirectoryListing;
 use crate::files::range::{self, ByteRange, Wanted};
-use crate::paths::root::{self, Root};
+use crate::paths::root::{self, Links, Root};
 use crate::paths::url_path;
 use crate::templates::root_source::RootSource;
 use crate::templates::status::Status;
@@ -57,15 +59,6 @@ enum Missing {
     NotFound,
     /// `pass_thru`
     Next,
-}
-
-/// Where a root that is a symbolic link leads to.
-#[derive(Clone, Copy, PartialEq)]
-enum Links {
-    /// To where it does at this moment.
-    Followed,
-    /// To where it did when PHP's code was loaded.
-    OfCode,
 }
 
 /// How a path led to a file.
@@ -106,22 +99,8 @@ impl FileServer {
         resolve_root_symlink: bool,
         context: &Context<'_>,
     ) -> Result<Self, BuildError> {
-        let links = if resolve_root_symlink { Links::OfCode } else { Links::Followed };
+        let links = Links::of_option(resolve_root_symlink);
         Ok(Self { links, ..Self::with(server, context, Sources::Copies(context.scripts.clone()))? })
-    }
-
-    fn prefix(&self, exchange: &Exchange, root: &Root) -> Arc<[u8]> {
-        match self.links {
-            Links::Followed => root.shared_prefix(),
-            Links::OfCode => root.resolved_prefix(exchange.code),
-        }
-    }
-
-    /// By either name of the root: a file may be hidden by the one that is written in the configuration.
-    fn is_hidden(&self, exchange: &Exchange, path: &[u8], file: &[u8], written: &[u8]) -> bool {
-        self.hide.hides(exchange, path, file)
-            || (self.links == Links::OfCode
-                && self.hide.hides(exchange, path, &root::join(written, url_path::trim_end_slashes(path))))
     }
 
     fn with(
@@ -159,12 +138,10 @@ impl FileServer {
 
     /// Answers with what is at a decoded and cleaned path below the root.
     pub(crate) fn serve(&self, exchange: &Exchange, path: &[u8]) -> Flow {
-        let Some(root) = self.root.resolve(exchange) else { return Flow::error(StatusCode::BAD_REQUEST) };
-        let prefix = self.prefix(exchange, &root);
-        let file = root::join(&prefix, url_path::trim_end_slashes(path));
-        if self.is_hidden(exchange, path, &file, root.prefix()) {
-            return self.missing();
-        }
+        let (root, file) = match self.locate(exchange, path) {
+            Ok(found) => found,
+            Err(flow) => return flow,
+        };
         // Looked at before it is opened: opening a FIFO or a device has effects of its own.
         match rustix::fs::stat(file_stat::at(&file)) {
             Err(errno) => self.failed(errno),
@@ -180,13 +157,10 @@ impl FileServer {
 
     /// As [`Self::serve`], for a path that was seen to be a regular file's; `stat`: what it was a moment ago, if known.
     pub(crate) fn serve_file(&self, exchange: &Exchange, path: &[u8], stat: Option<Stat>) -> Flow {
-        let Some(root) = self.root.resolve(exchange) else { return Flow::error(StatusCode::BAD_REQUEST) };
-        let prefix = self.prefix(exchange, &root);
-        let file = root::join(&prefix, url_path::trim_end_slashes(path));
-        if self.is_hidden(exchange, path, &file, root.prefix()) {
-            return self.missing();
+        match self.locate(exchange, path) {
+            Ok((_, file)) => self.send(exchange, path, &Seen { file: &file, stat }, Via::Name),
+            Err(flow) => flow,
         }
-        self.send(exchange, path, &Seen { file: &file, stat }, Via::Name)
     }
 
     pub(crate) fn hides(&self, exchange: &Exchange, path: &[u8], file: &[u8]) -> bool {
@@ -207,7 +181,7 @@ impl FileServer {
         }
         match &self.browse {
             Some(browse) if exchange.failure().is_none() => {
-                self.list(exchange, path, &self.prefix(exchange, root), browse)
+                self.list(exchange, path, &self.links.prefix(root, exchange.code), browse)
             }
             _ => self.missing(),
         }

@@ -8,7 +8,7 @@ use crate::error::BuildError;
 use crate::files::file_stat;
 use crate::files::known_scripts::KnownScripts;
 use crate::matchers::path_pattern::PathPattern;
-use crate::paths::root::{self, CodeGeneration, Root};
+use crate::paths::root::{self, CodeGeneration, Links, Root};
 use crate::paths::script::Split;
 use crate::templates::root_source::RootSource;
 use http::StatusCode;
@@ -21,7 +21,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// A compiled `php` directive, and the part that `php_server` shares with it.
 pub(crate) struct Php {
     root: RootSource,
-    resolve_root_symlink: bool,
+    links: Links,
     split: Split,
     workers: Workers,
     delivery: DeliveryRules,
@@ -85,7 +85,7 @@ impl Php {
     pub(crate) fn compile(php: &config::Php, workers: &WorkerScripts) -> Result<Self, BuildError> {
         Ok(Self {
             root: RootSource::compile(php.root.as_ref())?,
-            resolve_root_symlink: php.resolve_root_symlink,
+            links: Links::of_option(php.resolve_root_symlink),
             split: Split::new(&php.split_path),
             workers: Workers::compile(&php.workers, workers)?,
             delivery: DeliveryRules::compile(&php.delivery),
@@ -123,7 +123,7 @@ impl Php {
     /// What URL paths are appended to.
     pub(crate) fn prefix(&self, exchange: &Exchange, root: &Root) -> Arc<[u8]> {
         self.workers.follow_links(exchange.code);
-        if self.resolve_root_symlink { root.resolved_prefix(exchange.code) } else { root.shared_prefix() }
+        self.links.prefix(root, exchange.code)
     }
 
     pub(crate) fn matching_worker(&self, exchange: &Exchange) -> Option<WorkerId> {

@@ -22,6 +22,29 @@ pub(crate) struct Root {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CodeGeneration(pub u64);
 
+/// Where a root that is a symbolic link leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// To where it does at this moment.
+    Followed,
+    /// To where it did when PHP's code was loaded: `resolve_root_symlink`.
+    OfCode,
+}
+
+impl Links {
+    pub(crate) fn of_option(resolve_root_symlink: bool) -> Self {
+        if resolve_root_symlink { Self::OfCode } else { Self::Followed }
+    }
+
+    /// What a cleaned URL path is appended to for a request of this generation.
+    pub(crate) fn prefix(self, root: &Root, generation: CodeGeneration) -> Arc<[u8]> {
+        match self {
+            Self::Followed => Arc::clone(&root.prefix),
+            Self::OfCode => root.resolved_prefix(generation),
+        }
+    }
+}
+
 impl Root {
     /// `path` may be relative to the working directory.
     pub(crate) fn new(path: &Path) -> Result<Self, BuildError> {
@@ -41,13 +64,9 @@ impl Root {
         &self.prefix
     }
 
-    pub(crate) fn shared_prefix(&self) -> Arc<[u8]> {
-        Arc::clone(&self.prefix)
-    }
-
     /// The same with symbolic links resolved, for this generation of code. Asked of the file system once for each; while the
     /// directory does not exist, the path as it is.
-    pub(crate) fn resolved_prefix(&self, generation: CodeGeneration) -> Arc<[u8]> {
+    fn resolved_prefix(&self, generation: CodeGeneration) -> Arc<[u8]> {
         let mut resolved = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, known)) = resolved.as_ref().filter(|(of, _)| *of == generation) {
             return Arc::clone(known);
@@ -57,7 +76,7 @@ impl Root {
                 *resolved = Some((generation, Arc::clone(&prefix)));
                 prefix
             }
-            None => self.shared_prefix(),
+            None => Arc::clone(&self.prefix),
         }
     }
 
