@@ -116,6 +116,11 @@ impl Pebble {
         self.log().matches("POST /order-plz").count()
     }
 
+    /// How many certificates it has given.
+    pub fn issued(&self) -> usize {
+        self.log().matches("Issued certificate serial").count()
+    }
+
     pub fn log(&self) -> String {
         fs::read_to_string(self.directory.join("pebble.log")).expect("it is ours")
     }

@@ -36,7 +36,12 @@ fn site(option: &str) -> Setup {
 }
 
 fn script(name: &str, waits: &str) -> String {
-    format!("<?php file_put_contents(__DIR__ . '/{name}.' . getmypid() . uniqid(), '1'); {waits}")
+    script_that_begins(name, "", waits)
+}
+
+/// Its client leaves when it has begun.
+fn script_that_begins(name: &str, begin: &str, waits: &str) -> String {
+    format!("<?php {begin} file_put_contents(__DIR__ . '/{name}.' . getmypid() . uniqid(), '1'); {waits}")
 }
 
 fn started(server: &Server, name: &str) -> usize {
@@ -94,7 +99,7 @@ fn what_is_to_outlive_its_client_does() {
     ] {
         for target in [format!("/{name}.php"), format!("/worker.php?run={name}.php")] {
             let server = site("departed_timeout 200ms")
-                .file(&format!("{name}.php"), script(name, &format!("{begin} {LONG_WORK}")))
+                .file(&format!("{name}.php"), script_that_begins(name, begin, LONG_WORK))
                 .start();
             ask_and_leave(&server, &target, name, 1);
             assert_eq!(server.wait_for_file("done"), "all of it", "{target}");

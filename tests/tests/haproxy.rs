@@ -196,7 +196,7 @@ fn behind_haproxy_no_request_is_lost_but_what_a_dead_server_was_running() {
 }
 
 #[test]
-fn four_servers_behind_haproxy_share_one_order_also_when_one_is_killed() {
+fn four_servers_behind_haproxy_share_one_certificate_also_when_one_is_killed() {
     let Some(program) = HaProxy::program() else { return };
     let setup = Setup::new();
     let [plain, tls] = own_addresses();
@@ -217,7 +217,8 @@ fn four_servers_behind_haproxy_share_one_order_also_when_one_is_killed() {
     NAMES.iter().for_each(|name| haproxy.wait_for(name, "UP"));
     let client = pebble.client();
     answer_all(&client, tls, &NAMES);
-    assert_eq!(pebble.orders(), 1, "{}", pebble.log());
+    // An order may fail as long as HAProxy has seen no server.
+    assert_eq!(pebble.issued(), 1, "{}", pebble.log());
 
     let killed = servers.remove(0);
     let (pid, engine) = (killed.pid(), killed.engine());
@@ -227,7 +228,7 @@ fn four_servers_behind_haproxy_share_one_order_also_when_one_is_killed() {
     });
     haproxy.wait_for("one", "DOWN");
     answer_all(&client, tls, &NAMES[1..]);
-    assert_eq!(pebble.orders(), 1, "{}", pebble.log());
+    assert_eq!(pebble.issued(), 1, "{}", pebble.log());
     drop(haproxy);
     servers.into_iter().for_each(Server::stop);
 }

@@ -366,9 +366,9 @@ fn the_context_of_a_script_s_line_was_one_text_and_vanished_when_it_was_long() {
         while (frankenphp_handle_request(function () {
             frankenphp_log('sold', FRANKENPHP_LOG_LEVEL_WARN, [
                 'user' => 7, 'tags' => ['a', 'b'], 'name' => 'J' . chr(255), 'level' => 'debug',
-                'long' => str_repeat('x', 20000),
+                'long' => str_repeat('x', 200000),
             ]);
-            error_log(str_repeat('y', 40000));
+            error_log(str_repeat('y', 200000));
         })) { }";
     let server = Setup::new()
         .php_options("num_threads 2\n\t\tworker {\n\t\t\tfile ROOT/index.php\n\t\t\tnum 1\n\t\t}")

@@ -36,12 +36,12 @@ fn a_header_of_128_kib_was_a_500_with_the_page_and_without_the_header() {
     block_on(async {
         let http2 = Http2::connect(&client, server.tls_address(), "localhost").await.expect("a connection");
         let answer = http2.ask("/large.php", None).await.expect("a response").expect(200);
-        assert_large(|name| answer.header(name), &answer.text());
+        assert_large(|name| answer.header(name), answer.text());
         let mut http3 =
             Http3::connect(&client, server.tls_address(), "localhost").await.expect("a connection");
         let request = http3.request("GET", "/large.php");
         let answer = http3.send(request).await.expect("a response").expect(200);
-        assert_large(|name| answer.header(name), &answer.text());
+        assert_large(|name| answer.header(name), answer.text());
     });
     server.stop();
 }

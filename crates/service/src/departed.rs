@@ -14,18 +14,17 @@ use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 use tokio::task::spawn_local;
 
-type Answering = Pin<Box<dyn Future<Output = Response<Counted>>>>;
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Response<Counted>>>>;
 
 /// Makes a response, also when nobody waits for it any more: dropped before its end, it becomes a task.
-pub(crate) struct GoesOn(Option<Answering>);
+struct GoesOn(Option<Answering>);
 
 /// A body that is read to its end by a task when nobody takes the rest.
 struct Outliving(Option<Counted>);
 
-impl GoesOn {
-    pub fn new(answering: impl Future<Output = Response<Counted>> + 'static) -> Self {
-        Self(Some(Box::pin(answering)))
-    }
+/// What goes on when it is dropped before its end.
+pub(crate) fn outlived(answering: impl Future<Output = Response<Counted>> + 'static) -> Answering {
+    Box::pin(GoesOn(Some(Box::pin(answering))))
 }
 
 impl Future for GoesOn {

@@ -4,7 +4,7 @@ mod cached;
 
 use crate::acme_challenge;
 use crate::counted::{Counted, HttpFigures};
-use crate::departed::GoesOn;
+use crate::departed;
 use crate::expected_fields::ExpectedFields;
 use crate::head_check::check;
 use crate::hub_gateway::HubGateway;
@@ -18,8 +18,7 @@ use http_body::Body;
 use http_body_util::{BodyExt, Full};
 use regent_config::SniHost;
 use regent_engines::InFlight;
-use regent_exchange::BodyLimits;
-use regent_exchange::{Connection, EventStream, Informational, RequestBody, ResponseBody};
+use regent_exchange::{BodyLimits, Connection, EventStream, Informational, RequestBody, ResponseBody};
 use regent_gateway::{Completed, Ends, Gateway, IncomingRequest, Logged, NativeGateway};
 use regent_handlers::{Action, Exchange, Failure, Sites, Target, caching};
 use regent_metrics::{HttpRequest, Outcome};
@@ -158,7 +157,7 @@ impl Service {
                 let goes_on = asked.exchange.runs_departed;
                 let answering = service.carry_out(later, asked, accepted, client);
                 ResponseFuture::Later(if goes_on {
-                    Box::pin(GoesOn::new(answering))
+                    departed::outlived(answering)
                 } else {
                     Box::pin(answering)
                 })
