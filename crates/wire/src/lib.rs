@@ -56,6 +56,7 @@
 
 #[cfg_attr(loom, path = "models/area.rs")]
 mod area;
+#[cfg(not(loom))]
 mod assembly;
 #[cfg(all(test, not(loom)))]
 mod c_header;
