@@ -217,13 +217,18 @@ fn assert_served(conns: Vec<Conn>, rest: &str, expected: &str) {
     }
 }
 
+/// Clients may take as long as a busy machine makes them.
+fn patient(more: &str) -> String {
+    format!("servers {{\n\t\ttimeouts {{\n\t\t\tlast_request 1m\n\t\t}}{more}\n\t}}")
+}
+
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
 #[test]
 fn connections_that_had_just_been_made_were_reset() {
-    let setup = Setup::new().global_options("servers {\n\t\tprotocols h1 h2c\n\t}");
-    for setup in [Setup::new(), setup] {
-        let mut server = setup.file("index.php", "<?php echo 'ok';").start();
+    for more in ["", "\n\t\tprotocols h1 h2c"] {
+        let mut server =
+            Setup::new().global_options(&patient(more)).file("index.php", "<?php echo 'ok';").start();
         let conns = fresh(&server);
         server.signal(Signal::TERM);
         wait_until_it_stops_listening(&server);
@@ -234,7 +239,7 @@ fn connections_that_had_just_been_made_were_reset() {
 
 #[test]
 fn a_request_whose_head_was_on_its_way_was_reset() {
-    let mut server = Setup::new().file("index.php", "<?php echo 'ok';").start();
+    let mut server = Setup::new().global_options(&patient("")).file("index.php", "<?php echo 'ok';").start();
     let mut conns = fresh(&server);
     for conn in &mut conns {
         conn.send(&REQUEST[..20]);
@@ -255,7 +260,7 @@ fn a_request_whose_head_was_on_its_way_was_reset() {
 #[test]
 fn connections_to_an_address_that_a_reload_drops_were_reset() {
     let site = |port: &str, text: &str| format!("http://:{port} {{\n\tbind LOOPBACK\n\trespond {text}\n}}\n");
-    let options = "{\n\tadmin ADMIN\n}\n";
+    let options = format!("{{\n\tadmin ADMIN\n\t{}\n}}\n", patient(""));
     let server = Setup::new()
         .caddyfile(&format!("{options}{}{}", site("TLSPORT", "kept"), site("PORT", "dropped")))
         .start();
@@ -274,10 +279,11 @@ fn is_not_listening(address: SocketAddr) {
 #[test]
 fn connections_whose_handshake_was_to_come_were_reset() {
     let mut server = Setup::new()
-        .caddyfile(
-            "{\n\tadmin off\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\thttps_port TLSPORT\n}\n\
-             localhost {\n\trespond ok\n}\n",
-        )
+        .caddyfile(&format!(
+            "{{\n\tadmin off\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\t\
+             https_port TLSPORT\n\t{}\n}}\nlocalhost {{\n\trespond ok\n}}\n",
+            patient("")
+        ))
         .env("XDG_DATA_HOME", "DIRECTORY/data")
         .start();
     let client = TlsClient::trusting(&server.directory().join("data/caddy/pki/authorities/local/root.crt"));
@@ -301,7 +307,7 @@ fn connections_whose_handshake_was_to_come_were_reset() {
 #[test]
 fn a_connection_of_http_2_that_has_sent_nothing_is_served_its_first_request() {
     let mut server = Setup::new()
-        .global_options("servers {\n\t\tprotocols h1 h2c\n\t}")
+        .global_options(&patient("\n\t\tprotocols h1 h2c"))
         .file("index.php", "<?php echo 'ok';")
         .start();
     let socket = TcpStream::connect(server.address()).expect("it listens");

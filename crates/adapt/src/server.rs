@@ -3,6 +3,7 @@
 use crate::Writer;
 use crate::object::{Object, nanoseconds};
 use crate::tls::is_redirect;
+use crate::words::{self, Line};
 use regent_config::{
     ClientIpReading, ExpectedFields, HttpProtocol, IpRange, Keepalive, Limits, Listen, LogCredentials,
     PlainHttp, ProxyPolicy, ProxyProtocol, Server, ServerOptions, ServerTls, SniHost, Timeouts,
@@ -97,7 +98,7 @@ fn protocol_name(protocol: HttpProtocol) -> &'static str {
 }
 
 fn set_timeouts(server: &mut Object, timeouts: &Timeouts, limits: &Limits) {
-    let Timeouts { read_header, read_body, write, idle } = *timeouts;
+    let Timeouts { read_header, read_body, write, idle, last_request } = *timeouts;
     // No option of a file sets a size of bodies for a whole server.
     let Limits { max_header_size, max_body_size: _, min_body_rate } = *limits;
     let (usual, usual_limits) = (Timeouts::default(), Limits::default());
@@ -110,6 +111,10 @@ fn set_timeouts(server: &mut Object, timeouts: &Timeouts, limits: &Limits) {
     }
     server.set_duration("write_timeout", write, usual.write);
     server.set_duration("idle_timeout", idle, usual.idle);
+    if last_request != usual.last_request {
+        let line = Line::new(["last_request"]).word(words::duration(last_request));
+        server.set_list("regent", [Line::new(["timeouts"]).block(vec![line]).build()]);
+    }
     server.set_unless("max_header_bytes", max_header_size, usual_limits.max_header_size);
 }
 

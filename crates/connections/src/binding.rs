@@ -59,6 +59,7 @@ pub fn settings(options: &ServerOptions) -> Settings {
     Settings {
         read_header: timeout(options.timeouts.read_header),
         idle: timeout(options.timeouts.idle),
+        last_request: timeout(options.timeouts.last_request),
         write: timeout(options.timeouts.write),
         max_header_size: options.limits.max_header_size,
     }

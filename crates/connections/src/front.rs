@@ -28,9 +28,6 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
 
-/// How long a client may take to its request after a handshake in which the terms have changed; most send both at once.
-const LATE: Duration = Duration::from_secs(2);
-
 /// What all connections of a thread share.
 pub struct Front<S> {
     /// By the number of the listening address.
@@ -83,6 +80,14 @@ impl<S: Service> Front<S> {
     /// All connections end with their next request. Those that bring none go on until [`Self::drain`].
     pub fn leave(&self) {
         self.ports.borrow().iter().for_each(|(_, port)| port.leave.begin());
+    }
+
+    /// How long clients that keep their connections may take to their last requests once it leaves. Whose request is on its way
+    /// while the connection is closed would lose it.
+    pub fn patience(&self) -> Duration {
+        let ports = self.ports.borrow();
+        let of = |(_, port): &(usize, Rc<Port<S>>)| port.conditions().settings.last_request;
+        ports.iter().map(of).max().unwrap_or_default()
     }
 
     /// All connections end with the request that they are at, and those of clients that have just come with their first.
@@ -258,8 +263,9 @@ struct Late {
 }
 
 impl Late {
+    /// Most clients send their request with the end of the handshake.
     fn new(settings: &Settings) -> Self {
-        let settings = Settings { idle: settings.idle.min(LATE), ..*settings };
+        let settings = Settings { idle: settings.idle.min(settings.last_request), ..*settings };
         Self { settings, until_then: Drain::default() }
     }
 }
@@ -296,8 +302,8 @@ impl<S: Service> Speaker<'_, S> {
         cork: Rc<Cork>,
         mut connection: Connection,
     ) {
-        let remote = connection.remote;
-        match headers.take(socket, &mut connection, &self.port.drain).await {
+        let (remote, patience) = (connection.remote, self.conditions.settings.last_request);
+        match headers.take(socket, &mut connection, &self.port.drain, patience).await {
             Ok(Some(stream)) => self.begin(stream, cork, connection).await,
             Ok(None) => {}
             Err(error) => tracing::debug!(%error, ?remote, "a connection ended with its PROXY header"),
@@ -317,7 +323,7 @@ impl<S: Service> Speaker<'_, S> {
             accepted = acceptor.accept(socket, local) => accepted,
             // A client whose handshake takes so long has asked for nothing yet. (Other terms for those to come are no
             // reason to cut it: it would not know that it may try again.)
-            () = self.stop.begun_for_client_of(came) => return,
+            () = self.stop.begun_for_client_of(came, self.conditions.settings.last_request) => return,
         };
         let stream = match accepted {
             Ok(stream) => stream,

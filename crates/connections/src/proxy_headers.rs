@@ -37,6 +37,7 @@ impl ProxyHeaders {
         mut stream: S,
         connection: &mut Connection,
         drain: &Drain,
+        last_request: Duration,
     ) -> io::Result<Option<Prefixed<S>>> {
         let policy = self.policy(connection.remote.map(|remote| remote.ip()));
         let mut read = BytesMut::new();
@@ -50,7 +51,7 @@ impl ProxyHeaders {
                     true => None,
                     false => return Err(io::ErrorKind::TimedOut.into()),
                 },
-                () = drain.begun_for_client_of(came) => return Ok(None),
+                () = drain.begun_for_client_of(came, last_request) => return Ok(None),
             };
             apply(policy, header, connection)?;
         }
@@ -105,7 +106,7 @@ mod tests {
         client.write_all(said.as_bytes()).await.unwrap();
         let mut connection =
             Connection { remote: remote.map(|remote| remote.parse().unwrap()), ..Connection::default() };
-        let taken = headers(fallback).take(server, &mut connection, &Drain::default()).await?;
+        let taken = headers(fallback).take(server, &mut connection, &Drain::default(), Duration::MAX).await?;
         drop(client);
         let mut rest = String::new();
         taken.unwrap().read_to_string(&mut rest).await.unwrap();
@@ -142,13 +143,14 @@ mod tests {
         let (mut client, server) = tokio::io::duplex(256);
         let mut connection = Connection::default();
         let (headers, drain) = (headers(ProxyPolicy::Use), Drain::default());
-        let silent = headers.take(server, &mut connection, &drain).await.unwrap();
+        let silent = headers.take(server, &mut connection, &drain, Duration::MAX).await.unwrap();
         assert!(silent.is_some(), "it may send a request yet");
         drop(silent);
         assert!(client.write_all(b"x").await.is_err());
         let (mut client, server) = tokio::io::duplex(256);
         client.write_all(b"PROXY TC").await.unwrap();
-        let error = headers.take(server, &mut connection, &drain).await.map(|_| ()).unwrap_err();
+        let error =
+            headers.take(server, &mut connection, &drain, Duration::MAX).await.map(|_| ()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -8,10 +8,6 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-/// How long a client that has just come may take to its first request when all connections end. It may have sent it already, and
-/// would see a reset: balancers open a connection and ask at once.
-pub const FIRST_REQUEST: Duration = Duration::from_secs(2);
-
 /// Tells all connections of a thread to end with the request that they are at.
 #[derive(Default)]
 pub struct Drain {
@@ -45,10 +41,11 @@ impl Drain {
         }
     }
 
-    /// Ends when it has begun, and a client that came then has had its time for its first request.
-    pub async fn begun_for_client_of(&self, came: CoarseInstant) {
+    /// Ends when it has begun, and a client that came then has had this time for its first request. It may have sent it already,
+    /// and would see a reset: balancers open a connection and ask at once.
+    pub async fn begun_for_client_of(&self, came: CoarseInstant, last_request: Duration) {
         self.begun().await;
-        tokio::time::sleep(CoarseInstant::now().left(came, FIRST_REQUEST)).await;
+        tokio::time::sleep(CoarseInstant::now().left(came, last_request)).await;
     }
 
     pub fn watch(&self) -> DrainWatch<'_> {

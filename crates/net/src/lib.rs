@@ -24,7 +24,7 @@ pub use accept::{Arrival, Listeners, local_address};
 pub use busy_poll::{BusyPoll, Peers};
 pub use coarse_instant::CoarseInstant;
 pub use cork::Cork;
-pub use drain::{Drain, DrainWatch, FIRST_REQUEST};
+pub use drain::{Drain, DrainWatch};
 pub use handover::{Handover, Received};
 pub use inherited::{Inherited, InheritedSocket, Keeper, Place};
 pub use keepalive::Keepalive;

@@ -15,13 +15,8 @@ use regent_tls::Handshakes;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::spawn_local;
-
-/// How long a client that keeps its connection may take to its last request when another server takes this one's place. Whose
-/// request is on its way while the connection is closed would lose it.
-const LAST_REQUEST: Duration = Duration::from_secs(2);
 
 /// What an I/O thread is told.
 pub(crate) enum Command {
@@ -89,7 +84,7 @@ async fn serve(start: IoStart) -> io::Result<()> {
     spawn_local(apply(start.commands, app, Rc::clone(&front), parts));
     if Stage::left(&mut stage).await == Stage::Leaving {
         front.leave();
-        let _ = tokio::time::timeout(LAST_REQUEST, front.none_left()).await;
+        let _ = tokio::time::timeout(front.patience(), front.none_left()).await;
     }
     front.drain();
     front.none_left().await;

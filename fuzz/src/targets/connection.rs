@@ -19,6 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 const SETTINGS: Settings = Settings {
     read_header: Duration::from_secs(10),
     idle: Duration::from_secs(10),
+    last_request: Duration::from_secs(2),
     write: Duration::from_secs(10),
     max_header_size: 8 * 1024,
 };

@@ -9,6 +9,7 @@
 //! | `timeouts { read_body D }`, or `read_body_idle D [MIN_BODY_RATE]` | 60s |
 //! | `timeouts { write D }`, or `write_idle D` | 60s |
 //! | `timeouts { idle D }` | 5m |
+//! | `timeouts { last_request D }` | 2s: see below |
 //! | `timeouts { write_max_chunk SIZE }` | taken and not needed: what the client takes of an answer counts at once |
 //! | `max_header_size SIZE` | 64KiB |
 //! | `min_body_rate SIZE` \| `off` | 240 |
@@ -32,6 +33,10 @@
 //! `min_body_rate`: bytes a second that a request body brings on average, or else it is answered with 408. A body may be
 //! slower for its first 30 seconds (or its `read_body`, if that is shorter), and only the time in which the client is
 //! awaited counts.
+//!
+//! `last_request`: when a stop or a reload ends connections, one that has just been made has this time, from its beginning, for its
+//! first request, and one that has sent a part of a request's head for the rest. In an upgrade, one that is kept has it for another
+//! request. A client whose connection is closed while its request is on the way would see a reset.
 //!
 //! `protocols`: h2 is HTTP/2 over TLS, h2c without; h3 is [HTTP/3](https.md#http3), where there is TLS. An address whose UDP port
 //! cannot be had goes without it; where `h3` is written, that is an error.
@@ -380,10 +385,14 @@ mod tests {
 
     #[test]
     fn options() {
-        let text = "{\nservers {\ntimeouts {\nread_header 1s\nread_body 2s\nwrite 3s\nidle 4s\n}\nmax_header_size 8KiB\n}\n}";
+        let text = "{\nservers {\ntimeouts {\nread_header 1s\nread_body 2s\nwrite 3s\nidle 4s\nlast_request 5s\n}\nmax_header_size 8KiB\n}\n}";
         let config = config(&format!("{text}\n:80 {{\n}}"));
-        let Timeouts { read_header, read_body, write, idle } = config.servers[0].options.timeouts;
-        assert_eq!([read_header, read_body, write, idle], [1, 2, 3, 4].map(Duration::from_secs));
+        let Timeouts { read_header, read_body, write, idle, last_request } =
+            config.servers[0].options.timeouts;
+        assert_eq!(
+            [read_header, read_body, write, idle, last_request],
+            [1, 2, 3, 4, 5].map(Duration::from_secs)
+        );
         assert_eq!(config.servers[0].options.limits.max_header_size, 8192);
     }
 

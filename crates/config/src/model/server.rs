@@ -111,6 +111,9 @@ pub struct Timeouts {
     pub write: Duration,
     /// Longest silence between two requests of a connection. Default: 5 min.
     pub idle: Duration,
+    /// How long a connection that a stop, a reload or an upgrade ends is waited for, if its client may be about to send a
+    /// request: one that has just been made, has sent a part of a head, or is kept while another process takes over. Default: 2 s.
+    pub last_request: Duration,
 }
 
 /// Limits on what a client may send.
@@ -205,6 +208,7 @@ impl Default for Timeouts {
             read_body: Duration::from_secs(60),
             write: Duration::from_secs(60),
             idle: Duration::from_secs(300),
+            last_request: Duration::from_secs(2),
         }
     }
 }

@@ -16,7 +16,7 @@ impl<S: Service> Speaker<'_, S> {
         let shaken = tokio::select! {
             shaken = self.shake_hands(arriving) => shaken,
             // As over TCP.
-            () = self.stop.begun_for_client_of(came) => return,
+            () = self.stop.begun_for_client_of(came, self.conditions.settings.last_request) => return,
         };
         let (connection, facts) = match shaken {
             Ok(shaken) => shaken,

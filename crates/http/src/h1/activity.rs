@@ -3,7 +3,7 @@
 //! One lazy timer for each connection looks at it; nothing is armed or disarmed for each request.
 
 use crate::timeouts::{Expired, Stall, Timeouts};
-use regent_net::{CoarseInstant, FIRST_REQUEST};
+use regent_net::CoarseInstant;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -83,12 +83,10 @@ impl Activity {
 
     /// How long a request is waited for though the connection is to end; `None`: not at all. One that has begun to come is, and
     /// that of a client that has just come.
-    pub fn awaits_request(&self) -> Option<Duration> {
+    pub fn awaits_request(&self, patience: Duration) -> Option<Duration> {
         match self.phase.get() {
-            Phase::Head => Some(FIRST_REQUEST),
-            Phase::Idle if self.is_new.get() => {
-                Some(CoarseInstant::now().left(self.since.get(), FIRST_REQUEST))
-            }
+            Phase::Head => Some(patience),
+            Phase::Idle if self.is_new.get() => Some(CoarseInstant::now().left(self.since.get(), patience)),
             Phase::Idle | Phase::Busy => None,
         }
     }

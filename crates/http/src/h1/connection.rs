@@ -34,6 +34,8 @@ pub struct Settings {
     pub read_header: Duration,
     /// Between two requests.
     pub idle: Duration,
+    /// How long a connection that is to end is waited for: from its beginning to its first request, and for the rest of a head.
+    pub last_request: Duration,
     /// Longest time in which a client takes nothing of an answer.
     pub write: Duration,
     /// Bytes of a request's head; above it the answer is 431. At least 8 KiB.
@@ -102,7 +104,11 @@ where
             }
             let mut served = Pin::new(&mut *connection).poll(context);
             // What has come by now was read.
-            if served.is_pending() && is_left && !draining && !last_request.is_awaited(&activity, context) {
+            if served.is_pending()
+                && is_left
+                && !draining
+                && !last_request.is_awaited(&activity, settings.last_request, context)
+            {
                 draining = true;
                 Pin::new(&mut *connection).graceful_shutdown();
                 served = Pin::new(&mut *connection).poll(context);
@@ -216,6 +222,7 @@ mod tests {
     pub(super) const SETTINGS: Settings = Settings {
         read_header: Duration::from_secs(10),
         idle: Duration::from_secs(100),
+        last_request: Duration::from_secs(2),
         write: Duration::from_secs(60),
         max_header_size: 8 * 1024,
     };

@@ -286,6 +286,7 @@ mod tests {
     const SETTINGS: Settings = Settings {
         read_header: Duration::from_secs(10),
         idle: Duration::from_secs(100),
+        last_request: Duration::from_secs(2),
         write: Duration::from_secs(60),
         max_header_size: 16 * 1024,
     };

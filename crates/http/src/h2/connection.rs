@@ -17,7 +17,7 @@ use futures_util::stream::{FuturesUnordered, Stream};
 use http::{Request, Response};
 use http_body::Body;
 use regent_exchange::{Informational, RequestBody};
-use regent_net::{CoarseInstant, Drain, DrainWatch, FIRST_REQUEST};
+use regent_net::{CoarseInstant, Drain, DrainWatch};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::ops::ControlFlow;
@@ -92,7 +92,7 @@ where
         biased;
         h2 = handshake => h2?,
         () = sleep(settings.read_header) => return Err(Failure::Stalled(Stalled::Preface)),
-        () = leave.begun_for_client_of(came) => return Ok(()),
+        () = leave.begun_for_client_of(came, settings.last_request) => return Ok(()),
     };
     let date = DateField::default();
     let shared = Rc::new(Shared { service, drain, write: settings.write, date, bodies: Rc::default() });
@@ -109,7 +109,7 @@ where
         timer,
         leave: leave.watch(),
         course: Course::GoesOn,
-        first_request: FirstRequest { came, timer: None, has_come: false },
+        first_request: FirstRequest { came, patience: settings.last_request, timer: None, has_come: false },
         failure: None,
     };
     poll_fn(|context| connection.poll(context)).await
@@ -158,13 +158,14 @@ where
 /// That of a client which has just come. Told that the connection ends, it would not send it, nor know what to do instead.
 struct FirstRequest {
     came: CoarseInstant,
+    patience: Duration,
     timer: Option<Pin<Box<Sleep>>>,
     has_come: bool,
 }
 
 impl FirstRequest {
     fn is_awaited(&mut self, context: &mut Context<'_>) -> bool {
-        let left = || Box::pin(sleep(CoarseInstant::now().left(self.came, FIRST_REQUEST)));
+        let left = || Box::pin(sleep(CoarseInstant::now().left(self.came, self.patience)));
         !self.has_come && self.timer.get_or_insert_with(left).as_mut().poll(context).is_pending()
     }
 }

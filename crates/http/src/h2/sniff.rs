@@ -40,7 +40,7 @@ where
 {
     let mut stream = stream;
     let mut read = BytesMut::with_capacity(FIRST_READ);
-    let mut end = pin!(drain.begun_for_client_of(CoarseInstant::now()));
+    let mut end = pin!(drain.begun_for_client_of(CoarseInstant::now(), settings.last_request));
     loop {
         let limit = if read.is_empty() { settings.idle } else { settings.read_header };
         if read_more(&mut stream, &mut read, limit, end.as_mut()).await? == 0 {
@@ -92,6 +92,7 @@ mod tests {
     const SETTINGS: Settings = Settings {
         read_header: Duration::from_secs(10),
         idle: Duration::from_secs(100),
+        last_request: Duration::from_secs(2),
         write: Duration::from_secs(60),
         max_header_size: 16 * 1024,
     };

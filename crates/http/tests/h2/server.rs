@@ -23,6 +23,7 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 pub const SETTINGS: Settings = Settings {
     read_header: Duration::from_secs(100),
     idle: Duration::from_secs(100),
+    last_request: Duration::from_secs(2),
     write: Duration::from_secs(100),
     max_header_size: 16 * 1024,
 };

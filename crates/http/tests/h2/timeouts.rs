@@ -5,7 +5,7 @@ use crate::server::{SETTINGS, SHORT, connect, echo, hello, local, never, request
 use bytes::Bytes;
 use regent_http::Settings;
 use regent_http::h2::{Failure, Stalled, serve};
-use regent_net::{Drain, FIRST_REQUEST};
+use regent_net::Drain;
 use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
@@ -163,7 +163,7 @@ async fn a_client_that_does_not_even_take_the_end() {
 #[tokio::test]
 async fn a_client_that_has_not_begun_is_told_the_end() {
     local(async {
-        let patient = Settings { read_header: 2 * FIRST_REQUEST, ..SETTINGS };
+        let patient = Settings { read_header: 2 * SETTINGS.last_request, ..SETTINGS };
         for (settings, is_drain) in [(READ_HEADER, false), (READ_HEADER, true), (patient, true)] {
             let (_stream, socket) = tokio::io::duplex(64 * 1024);
             let was_shut_down = Rc::<Cell<bool>>::default();
@@ -174,7 +174,7 @@ async fn a_client_that_has_not_begun_is_told_the_end() {
             }
             let service = |request, _, early| hello(request, early);
             let ended = serve(stuck, &settings, &drain, &drain, service).await;
-            let is_patient = settings.read_header > FIRST_REQUEST;
+            let is_patient = settings.read_header > settings.last_request;
             assert!(if is_patient { ended.is_ok() } else { stalled(ended, Stalled::Preface) });
             assert!(was_shut_down.get());
         }

@@ -8,11 +8,19 @@ use crate::values::{duration, size};
 use regent_caddyfile::{Error, Token};
 use std::time::Duration;
 
-const OPTIONS: &[&str] =
-    &["idle", "read_body", "read_body_idle", "read_header", "write", "write_idle", "write_max_chunk"];
+const OPTIONS: &[&str] = &[
+    "last_request",
+    "idle",
+    "read_body",
+    "read_body_idle",
+    "read_header",
+    "write",
+    "write_idle",
+    "write_max_chunk",
+];
 
 pub(super) fn parse(cx: &mut Context<'_>, call: &Call<'_>, server: &mut ServerOptions) -> Result<(), Error> {
-    call.no_arguments("timeouts { read_header | read_body | write | idle DURATION }")?;
+    call.no_arguments("timeouts { read_header | read_body | write | idle | last_request DURATION }")?;
     for option in call.options() {
         let read = apply(&option, server);
         cx.check(read);
@@ -28,6 +36,7 @@ fn apply(option: &Call<'_>, server: &mut ServerOptions) -> Result<(), Error> {
         "read_body" => timeouts.read_body = one()?,
         "write" => timeouts.write = one()?,
         "idle" => timeouts.idle = one()?,
+        "last_request" => timeouts.last_request = one()?,
         // What these are in Caddy, `read_body` and `write` are here.
         "read_body_idle" => {
             let tokens = option.some("read_body_idle DURATION [MIN_BODY_RATE]")?;
