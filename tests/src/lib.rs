@@ -68,4 +68,4 @@ pub use redis_sentinels::RedisSentinels;
 pub use server::{Server, Setup, regent_command};
 pub use tls::{Secured, TlsClient, TlsConn};
 pub use upstream::Upstream;
-pub use wait::{DEADLINE, pause, until, until_within};
+pub use wait::{DEADLINE, heard, pause, until, until_within};

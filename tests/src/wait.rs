@@ -1,5 +1,6 @@
 //! Waiting for events with a deadline.
 
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 /// How long a test waits for something that must happen: far above what it takes on a busy machine with two cores,
@@ -14,6 +15,11 @@ pub fn until<T>(what: &str, event: impl FnMut() -> Option<T>) -> T {
 /// The same with a limit of its own, for what takes longer by nature.
 pub fn until_within<T>(limit: Duration, what: &str, event: impl FnMut() -> Option<T>) -> T {
     try_until(limit, event).unwrap_or_else(|| panic!("still waiting after {limit:?}: {what}"))
+}
+
+/// What another thread of the test says next; panics with `what` after [`DEADLINE`], and when nobody is there to say it.
+pub fn heard<T>(events: &Receiver<T>, what: &str) -> T {
+    events.recv_timeout(DEADLINE).unwrap_or_else(|error| panic!("{what}: {error}"))
 }
 
 /// A pause between two requests of a client that asks in a loop, or between two looks at something. It leaves the machine to

@@ -20,7 +20,7 @@ fn instance(extension: &Path, redis: &Redis) -> Server {
     let password = Redis::PASSWORD.replace(' ', "%20");
     let options = format!(
         "num_threads 4\n\t\tmax_wait_time off\n\t\tphp_ini {{\n\t\t\textension {}\n\t\t\tsession.save_handler redis\n\t\t\t\
-         session.save_path \"tcp://{}?auth={password}&timeout=2&read_timeout=2&persistent=1\"\n\t\t\t\
+         session.save_path \"tcp://{}?auth={password}&timeout=20&read_timeout=20&persistent=1\"\n\t\t\t\
          redis.session.locking_enabled 1\n\t\t\tredis.session.lock_retries 3000\n\t\t\t\
          redis.session.lock_wait_time 10000\n\t\t\tredis.session.lock_expire 3\n\t\t}}",
         extension.display(),

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::upstream::{ok, receive};
-use regent_tests::{Server, Setup, TlsClient, Upstream, own_address, until};
+use regent_tests::{DEADLINE, Server, Setup, TlsClient, Upstream, heard, own_address};
 use std::io::{BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -226,7 +226,7 @@ fn an_upstream_that_says_nothing_is_a_504() {
     let (done, wait) = mpsc::channel::<()>();
     let wait = std::sync::Mutex::new(wait);
     let upstream = Upstream::talking(move |stream, _| {
-        let _ = wait.lock().map(|wait| wait.recv());
+        let _ = wait.lock().map(|wait| wait.recv_timeout(DEADLINE));
         drop(stream);
     });
     let proxy = format!(
@@ -265,10 +265,11 @@ fn a_response_that_breaks_off_does_not_look_whole() {
 
 #[test]
 fn an_upstream_hears_that_the_client_has_left() {
-    let (left, has_left) = mpsc::channel();
+    let ((came, has_come), (left, has_left)) = (mpsc::channel(), mpsc::channel());
     let upstream = Upstream::talking(move |stream, number| {
         let mut reader = BufReader::new(stream.try_clone().expect("a descriptor"));
         let request = receive(&mut reader, number).expect("a request");
+        came.send(()).expect("the test waits");
         if request.line().contains("/begun") {
             (&stream)
                 .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegun")
@@ -280,13 +281,12 @@ fn an_upstream_hears_that_the_client_has_left() {
     let server = proxy_to(upstream.address());
     for target in ["/silent", "/begun"] {
         let mut conn = server.ask(target);
+        heard(&has_come, "the upstream has the request");
         if target == "/begun" {
             conn.read_until("begun");
-        } else {
-            until("the upstream has the request", || (upstream.connections() > 0).then_some(()));
         }
         drop(conn);
-        has_left.recv().expect("the upstream hears it");
+        heard(&has_left, "the upstream hears it");
     }
     server.stop();
 }
@@ -299,7 +299,7 @@ fn a_response_is_passed_on_as_it_comes() {
         let _ = stream.read(&mut [0; 1024]);
         let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: first\n\n";
         stream.write_all(head).expect("the server reads");
-        may_go.lock().expect("one connection").recv().expect("the test goes on");
+        heard(&may_go.lock().expect("one connection"), "the test goes on");
         stream.write_all(b"data: second\n\n").expect("the server reads");
     });
     let server = proxy_to(upstream.address());
@@ -328,7 +328,7 @@ fn a_request_body_is_passed_on_as_it_comes() {
     let server = proxy_to(upstream.address());
     let mut conn = server.connect();
     conn.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 11\r\n\r\nfirst");
-    has_come.recv().expect("it has come");
+    heard(&has_come, "it has come");
     conn.send("second");
     assert_eq!(conn.response().expect(200).text(), "thanks");
     server.stop();

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::upstream::{ok, receive};
-use regent_tests::{Server, Setup, Upstream, own_address, until};
+use regent_tests::{Server, Setup, Upstream, heard, own_address, until};
 use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -193,7 +193,7 @@ fn what_is_busy_gets_no_more() {
     let upstream = Upstream::talking(move |stream, _| {
         let mut reader = BufReader::new(stream.try_clone().expect("a descriptor"));
         while receive(&mut reader, 0).is_some() {
-            may_go.lock().expect("one at a time").recv().expect("the test goes on");
+            heard(&may_go.lock().expect("one at a time"), "the test goes on");
             if (&stream).write_all(&ok("", "done")).is_err() {
                 return;
             }

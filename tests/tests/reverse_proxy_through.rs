@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::upstream::{ok, receive};
-use regent_tests::{DEADLINE, Server, Setup, Upstream, in_parallel, until};
+use regent_tests::{Server, Setup, Upstream, heard, in_parallel, until};
 use std::io::{self, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -85,7 +85,7 @@ fn tls_goes_through_a_proxy_to_the_upstream_itself() {
         proxy = proxy.address()
     ));
     assert_eq!(server.get("/").expect(200).text(), "HTTP/2.0 localhost");
-    let head = said.recv_timeout(DEADLINE).expect("a question");
+    let head = heard(&said, "a question");
     assert!(head.starts_with(&format!("CONNECT localhost:{port} HTTP/1.1\r\n")), "{head}");
     // The proxy is to know nothing of the request.
     assert!(!head.to_ascii_lowercase().contains("forwarded"), "{head}");
@@ -130,7 +130,7 @@ fn a_connection_that_is_held_keeps_others_waiting_until_it_ends() {
     let released = Mutex::new(released);
     let upstream = Upstream::answering(move |request| {
         if request.line().contains("/held") {
-            released.lock().expect("one at a time").recv().expect("a word");
+            heard(&released.lock().expect("one at a time"), "a word");
         }
         ok("", request.line())
     });

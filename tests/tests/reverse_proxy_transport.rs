@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::upstream::{ok, receive};
-use regent_tests::{Server, Setup, Upstream, until};
+use regent_tests::{Server, Setup, Upstream, heard, until};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::sync::Mutex;
@@ -49,7 +49,7 @@ fn an_upstream_is_told_whose_connection_it_is_and_serves_nobody_else_over_it() {
     }
     one.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     one.response().expect(200);
-    let lines: Vec<String> = (0..3).map(|_| said.recv().expect("a line")).collect();
+    let lines: Vec<String> = (0..3).map(|_| heard(&said, "a line")).collect();
     let (ip, port) = (server.address().ip(), server.address().port());
     for (line, conn) in lines.iter().zip([&one, &other, &one]) {
         let client = conn.local_address();
@@ -107,7 +107,7 @@ fn connections_come_from_the_address_that_is_named() {
     };
     let server = site(&proxy("127.0.0.9"));
     server.get("/").expect(200);
-    assert_eq!(said.recv().expect("a peer"), "127.0.0.9");
+    assert_eq!(heard(&said, "a peer"), "127.0.0.9");
     server.stop();
     let server =
         site(&format!("reverse_proxy 127.0.0.1:{port} {{\ntransport http {{\nlocal_address ::1\n}}\n}}"));

@@ -6,7 +6,7 @@ use http::StatusCode;
 use regent_tests::h2::{Http2, Opened};
 use regent_tests::h3::{block_on, connect_quic};
 use regent_tests::upstream::{Received, Upstream, receive, websocket_answer};
-use regent_tests::{DEADLINE, Server, Setup, TlsClient, until};
+use regent_tests::{Server, Setup, TlsClient, heard, until};
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::Mutex;
@@ -85,7 +85,7 @@ fn a_stream_is_joined_with_a_connection_of_the_upstreams() {
         {
             assert_eq!(stream.header(name), value, "{name}");
         }
-        let asked = requests.recv().expect("a request");
+        let asked = heard(&requests, "a request");
         assert_eq!(asked.line(), "GET /chat?room=1 HTTP/1.1");
         for (name, value) in [
             ("connection", "Upgrade"),
@@ -146,7 +146,7 @@ fn a_client_that_resets_its_stream_ends_the_upstreams_connection() {
         let dropped = client.websocket("/chat").await.expect(StatusCode::OK);
         drop((dropped, client));
     });
-    (0..2).for_each(|_| ends.recv_timeout(DEADLINE).expect("the end of a connection"));
+    (0..2).for_each(|_| heard(&ends, "the end of a connection"));
     server.stop();
 }
 
@@ -233,7 +233,7 @@ fn routes_and_logs_see_the_upgrade_that_it_stands_for() {
     .start();
     block_on(async {
         let mut stream = open(&server).await;
-        requests.recv().expect("a request");
+        heard(&requests, "a request");
         stream.finish();
         assert_eq!(stream.rest().await.expect("an end"), " bye");
     });
@@ -271,7 +271,7 @@ fn it_ends_with_its_directive_where_that_says_so_and_with_the_server() {
             server.stop();
             assert_eq!(stream.rest().await.expect("an end in good order"), "");
         });
-        ends.recv_timeout(DEADLINE).expect("the end of a connection");
+        heard(&ends, "the end of a connection");
     }
 }
 
@@ -289,7 +289,7 @@ fn over_tls_it_is_the_same() {
     block_on(async {
         let client = Http2::connect(&tls, server.tls_address(), "localhost").await.expect("a connection");
         let mut stream = client.websocket("/chat").await.expect(StatusCode::OK);
-        assert_eq!(requests.recv().expect("a request").field("x-forwarded-proto"), "https");
+        assert_eq!(heard(&requests, "a request").field("x-forwarded-proto"), "https");
         stream.send("hello").await;
         assert_eq!(stream.read(5).await, "hello");
     });
@@ -360,7 +360,7 @@ fn over_http3_it_is_the_same() {
         };
         let (mut send, mut receive, head) = open(CONNECT).await;
         assert_eq!(head[2], OK);
-        assert_eq!(requests.recv().expect("a request").field("via"), "3.0 Regent");
+        assert_eq!(heard(&requests, "a request").field("via"), "3.0 Regent");
         send.write_all(&frame(DATA, b"hello")).await.expect("room");
         assert_eq!(next_frame(&mut receive).await, Some((DATA, b"hello".to_vec())));
         let sender = tokio::spawn(async move {
@@ -372,11 +372,11 @@ fn over_http3_it_is_the_same() {
         let echoed = data(&mut receive).await;
         sender.await.expect("no panic");
         assert!(echoed.len() == LENGTH + 4 && echoed.ends_with(b"\x07 bye"));
-        ends.recv_timeout(DEADLINE).expect("the end of a connection");
+        heard(&ends, "the end of a connection");
         // A client that resets it.
         let (mut send, ..) = open(CONNECT).await;
         send.reset(quinn::VarInt::from_u32(0x10c)).expect("a stream");
-        ends.recv_timeout(DEADLINE).expect("the end of a connection");
+        heard(&ends, "the end of a connection");
         // What opens none.
         let refused = [CONNECT[..17].to_vec(), b"/text\x27\x02:protocol\x09websocket".to_vec()].concat();
         let (_send, _receive, head) = open(&refused).await;
