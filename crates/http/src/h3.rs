@@ -6,6 +6,7 @@
 mod code;
 mod connection;
 mod control;
+mod drivers;
 mod early;
 mod endpoint;
 mod failure;

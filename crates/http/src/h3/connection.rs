@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http::{Request, Response};
 use http_body::Body;
-use quinn::{Connection, RecvStream, SendStream, VarInt};
+use quinn::{Connection, ConnectionError, RecvStream, SendStream, VarInt};
 use regent_exchange::{Informational, RequestBody};
 use regent_net::Drain;
 use std::future::Future;
@@ -47,6 +47,9 @@ const CONTROL_FRAMES_OF_REQUEST: u32 = 2;
 
 /// Between the first word of the end and the last, at most: what a client has sent before it knew arrives meanwhile.
 const LAST_CALL: Duration = Duration::from_secs(1);
+
+/// How long a connection that was closed here is kept at most, for its client to be told.
+const LAST_WORD: Duration = Duration::from_secs(1);
 
 /// No request has this number (RFC 9114 §5.2).
 const BEYOND_ALL: u64 = varint::GREATEST - 3;
@@ -89,7 +92,7 @@ where
     R: Future<Output = Response<B>>,
     B: Body<Data = Bytes, Error = io::Error>,
 {
-    let connection = connection.0;
+    let endpoint::Connection { quic: connection, driver } = connection;
     let shared = Rc::new(Shared {
         service,
         drain,
@@ -106,9 +109,15 @@ where
     if let Err(Failure::Stalled) = ended {
         connection.close(code::NO_ERROR, b"");
     }
-    // quinn's task sends that it is closed, in its next turn; the thread may end after this one.
-    tokio::task::yield_now().await;
+    if let Some(driver) = driver.filter(|_| is_closed_here(&connection)) {
+        // The thread may end after this, or the one that has the socket, and then nobody would tell the client.
+        let _ = timeout(LAST_WORD, driver.ended()).await;
+    }
     ended
+}
+
+fn is_closed_here(connection: &Connection) -> bool {
+    matches!(connection.close_reason(), Some(ConnectionError::LocallyClosed))
 }
 
 async fn converse<T, X>(

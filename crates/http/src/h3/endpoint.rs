@@ -1,10 +1,11 @@
 //! A UDP socket, and the QUIC connections that come by it.
 
 use crate::h1::Settings;
+use crate::h3::drivers::{Driver, Drivers};
 use crate::h3::failure::Failure;
 use quinn::crypto::ServerConfig as Crypto;
 use quinn::{
-    Connecting, EndpointConfig, IdleTimeout, Incoming, ServerConfig, TokioRuntime, TransportConfig, VarInt,
+    Connecting, EndpointConfig, IdleTimeout, Incoming, Runtime, ServerConfig, TransportConfig, VarInt,
 };
 use std::any::Any;
 use std::io;
@@ -39,6 +40,7 @@ const INCOMING_BUFFERS: u64 = 16 * 1024 * 1024;
 /// Where connections come from. What it receives goes to their own tasks, on whichever thread they run.
 pub struct Endpoint {
     quic: quinn::Endpoint,
+    drivers: Arc<Drivers>,
     local: SocketAddr,
     config: ServerConfig,
     handshakes: Arc<AtomicUsize>,
@@ -57,17 +59,22 @@ pub struct Arriving {
     /// Of the socket.
     local: SocketAddr,
     config: ServerConfig,
+    drivers: Arc<Drivers>,
     under_way: UnderWay,
 }
 
 /// A connection that is being made.
 pub struct Handshake {
     connecting: Connecting,
+    driver: Option<Driver>,
     _under_way: UnderWay,
 }
 
 /// A connection whose handshake is done.
-pub struct Connection(pub(super) quinn::Connection);
+pub struct Connection {
+    pub(super) quic: quinn::Connection,
+    pub(super) driver: Option<Driver>,
+}
 
 /// A handshake, counted as long as this lives.
 struct UnderWay(Arc<AtomicUsize>);
@@ -96,8 +103,10 @@ impl Endpoint {
         let local = socket.local_addr()?;
         let mut of_endpoint = EndpointConfig::default();
         of_endpoint.supported_versions(vec![VERSION]);
-        let quic = quinn::Endpoint::new(of_endpoint, Some(config.clone()), socket, Arc::new(TokioRuntime))?;
-        Ok(Self { quic, local, config, handshakes: Arc::default() })
+        let drivers = Arc::<Drivers>::default();
+        let runtime = Arc::clone(&drivers) as Arc<dyn Runtime>;
+        let quic = quinn::Endpoint::new(of_endpoint, Some(config.clone()), socket, runtime)?;
+        Ok(Self { quic, drivers, local, config, handshakes: Arc::default() })
     }
 
     /// The next client; `None`: the socket has failed.
@@ -109,8 +118,9 @@ impl Endpoint {
             let _ = incoming.retry();
             return Some(Came::Unproven);
         }
-        let (config, under_way) = (self.config.clone(), UnderWay::new(&self.handshakes));
-        Some(Came::Client(Box::new(Arriving { incoming, local: self.local, config, under_way })))
+        let (config, drivers) = (self.config.clone(), Arc::clone(&self.drivers));
+        let under_way = UnderWay::new(&self.handshakes);
+        Some(Came::Client(Box::new(Arriving { incoming, local: self.local, config, drivers, under_way })))
     }
 }
 
@@ -128,25 +138,27 @@ impl Arriving {
 
     /// Begins the handshake. What belongs to the connection runs on this thread from now on. `crypto`: what its site is chosen from.
     pub fn accept(self, crypto: Arc<dyn Crypto>, settings: &Settings) -> Result<Handshake, Failure> {
-        let Self { incoming, mut config, under_way, .. } = self;
+        let Self { incoming, mut config, drivers, under_way, .. } = self;
         config.crypto = crypto;
         config.transport = Arc::new(transport(settings));
         let connecting = incoming.accept_with(Arc::new(config)).map_err(Failure::Lost)?;
-        Ok(Handshake { connecting, _under_way: under_way })
+        Ok(Handshake { connecting, driver: drivers.take(), _under_way: under_way })
     }
 }
 
 impl Connection {
     /// What the crypto that it was accepted with has to say of the handshake.
     pub fn handshake_data(&self) -> Option<Box<dyn Any>> {
-        self.0.handshake_data()
+        self.quic.handshake_data()
     }
 }
 
 impl Handshake {
     /// The connection, once the client has shown all that it has to.
     pub async fn done(self) -> Result<Connection, Failure> {
-        self.connecting.await.map(Connection).map_err(Failure::Lost)
+        let Self { connecting, driver, _under_way } = self;
+        let quic = connecting.await.map_err(Failure::Lost)?;
+        Ok(Connection { quic, driver })
     }
 }
 
