@@ -109,6 +109,10 @@ fn assert_whole_stacks(profile: &serde_json::Value) -> u64 {
     let stacks = profile["stacks"].as_array().unwrap();
     for stack in stacks {
         let names: Vec<String> = stack["functions"].as_array().unwrap().iter().map(name).collect();
+        // Behind a script the engine asks opcache, every few seconds, whether it is full.
+        if names == ["opcache_get_status"] {
+            continue;
+        }
         // The script itself has no name.
         assert_eq!(names[0], "", "{names:?}");
         let is_known =
