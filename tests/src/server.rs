@@ -552,7 +552,7 @@ fn follow(output: impl Read + Send + 'static, log: &Arc<Mutex<String>>) -> JoinH
 }
 
 /// The server's program.
-pub(crate) fn program() -> PathBuf {
+pub fn program() -> PathBuf {
     if let Some(path) = std::env::var_os("REGENT_BIN") {
         return path.into();
     }

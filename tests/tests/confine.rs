@@ -1,7 +1,7 @@
 //! What PHP is kept from by the kernel, and that applications notice nothing of it. `confine` of the `regent` block.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Server, Setup, php, regent_command, until};
+use regent_tests::{Server, Setup, has_landlock, php, regent_command, until};
 use std::fs;
 use std::path::Path;
 
@@ -10,18 +10,6 @@ const CALLS: &str = r"<?php
 $libc = FFI::cdef('long syscall(long, ...); int *__errno_location(void);');
 $ask = fn (...$call) => $libc->syscall(...$call) < 0 ? $libc->__errno_location()[0] : 0;
 ";
-
-/// Whether this kernel has Landlock, with all that the tests ask of it.
-fn has_landlock() -> bool {
-    let here = fs::read_to_string("/proc/sys/kernel/osrelease").expect("Linux says which it is");
-    let mut numbers = here.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
-    let is_new = (numbers.next(), numbers.next()) >= (Some(6), Some(12));
-    let is_on = fs::read_to_string("/sys/kernel/security/lsm").map_or(true, |on| on.contains("landlock"));
-    if !is_new || !is_on {
-        println!("SKIPPED: this kernel has no Landlock of Linux 6.12 or later");
-    }
-    is_new && is_on
-}
 
 fn site(confine: &str) -> Setup {
     let options = format!(

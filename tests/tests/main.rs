@@ -9,6 +9,7 @@ mod admin;
 mod admin_config;
 mod alone;
 mod apps;
+mod attacker;
 mod basic_auth;
 mod big_bodies;
 mod browse;

@@ -1,0 +1,181 @@
+//! Somebody runs code of his own in PHP: what is within reach, for each way to run it. docs/security.md has what this test has seen.
+#![forbid(unsafe_code)]
+
+use regent_tests::process::{is_alive, signal};
+use regent_tests::{Server, Setup, has_landlock, until};
+use rustix::process::Signal;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
+
+/// As the table in the docs has it: a name, and the attempt, which is true if it has succeeded.
+const ATTEMPTS: &[(&str, &str)] = &[
+    ("read the server's memory: `/proc/PID/mem`", r#"@fopen("/proc/$server/mem", 'r') !== false"#),
+    (
+        "take a socket of the server: `pidfd_getfd()`",
+        "($handle = $call(434, $server, 0, 0)) >= 0 && $call(438, $handle, 0, 0) >= 0",
+    ),
+    ("read the server's environment", r#"@file_get_contents("/proc/$server/environ") !== false"#),
+    (
+        "read the key of a certificate",
+        r#"@file_get_contents("$base/data/caddy/pki/authorities/local/root.key") !== false"#,
+    ),
+    ("read a Caddyfile with the mode 0600", r#"@file_get_contents("$base/Caddyfile") !== false"#),
+    ("read the files of another site", r#"@file_get_contents("$base/other/config.php") !== false"#),
+    ("change the files of another site", r#"@fopen("$base/other/config.php", 'r+') !== false"#),
+    ("change the scripts of its own site", "@fopen(__FILE__, 'r+') !== false"),
+    (
+        "ask an admin API on a Unix socket",
+        r#"($api = @stream_socket_client("unix://$base/admin.sock")) && fwrite($api, "GET /regent/statistics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n") && str_contains(stream_get_contents($api), ' 200 ')"#,
+    ),
+    ("send signals to the server", "posix_kill($server, 0)"),
+    ("send signals to another engine", "posix_kill($other, 0)"),
+    (
+        "open the shared memory of another engine",
+        r#"(bool) array_filter(glob("/proc/$other/fd/*"), fn ($fd) => str_contains((string) @readlink($fd), 'regent-wire') && $call(2, $fd, 2, 0) >= 0)"#,
+    ),
+    ("open a raw socket", "@socket_create(AF_INET, SOCK_RAW, getprotobyname('icmp')) !== false"),
+    ("start a program", "@exec('echo started') === 'started'"),
+    (
+        "connect to other programs by TCP",
+        r#"@stream_socket_client("tcp://$_SERVER[SERVER_ADDR]:$_SERVER[SERVER_PORT]") !== false"#,
+    ),
+    ("read what everybody may read: `/etc/passwd`", "@file_get_contents('/etc/passwd') !== false"),
+    (
+        "leave a program that goes on when the server stops",
+        "(bool) @exec('setsid sleep 1000 >/dev/null 2>&1 & echo $!', $pid) && file_put_contents(sys_get_temp_dir() . '/left', end($pid))",
+    ),
+];
+
+/// Number `n` of them.
+fn script() -> String {
+    let attempts: String = ATTEMPTS.iter().map(|(_, attempt)| format!("fn () => {attempt},\n")).collect();
+    format!(
+        "<?php
+        $libc = FFI::cdef('long syscall(long, ...);');
+        $call = fn (...$call) => $libc->syscall(...$call);
+        $others = array_diff(explode(',', $_GET['engines']), [posix_getpgrp()]);
+        [$server, $other, $base] = [(int) $_GET['server'], (int) current($others), dirname(__DIR__)];
+        $attempts = [\n{attempts}];
+        echo $attempts[$_GET['n']]() ? 'yes' : 'no';"
+    )
+}
+
+/// A way to run PHP.
+struct Way {
+    /// At the head of its column.
+    name: &'static str,
+    /// In the `frankenphp` block.
+    options: &'static str,
+    /// Whether the server is root, as who changes users has to be.
+    is_root: bool,
+}
+
+const WAYS: [Way; 3] = [
+    Way { name: "as it comes", options: "", is_root: false },
+    Way { name: "`user`", options: "user daemon", is_root: true },
+    Way {
+        name: "`confine { read; write; exec off }`",
+        options: "confine {\n\t\t\tread ROOT\n\t\t\twrite DIRECTORY/tmp\n\t\t\texec off\n\t\t}",
+        is_root: false,
+    },
+];
+
+/// As a service of systemd runs it: a user of its own, whom no program gives other rights.
+const SERVICE: &str = "shift; exec setpriv --no-new-privs --reuid=65534 --regid=65534 --clear-groups \
+                       --bounding-set=-all --inh-caps=-all \"$0\" \"$@\"";
+
+/// Two engines, a site with a certificate, and files that are another site's.
+fn start(way: &Way) -> Server {
+    let setup = Setup::new().for_every_user().file("index.php", script());
+    let base = setup.directory().to_owned();
+    let server = base.join("engine/regent");
+    fs::copy(regent_tests::program(), &server).unwrap();
+    for name in ["data", "other"] {
+        fs::create_dir(base.join(name)).unwrap();
+    }
+    fs::write(base.join("other/config.php"), "<?php // a password").unwrap();
+    let setup = setup
+        .env("XDG_DATA_HOME", "DIRECTORY/data")
+        .env("REGENT_DUMPABLE", "0")
+        .caddyfile(&format!(
+            "{{\n\tadmin unix//DIRECTORY/admin.sock\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\t\
+             https_port TLSPORT\n\tfrankenphp {{\n\t\tnum_threads 2\n\t\tengines 2\n\t\tphp_ini ffi.enable true\n\t\t{}\n\t}}\n}}\n\
+             http:// {{\n\troot * ROOT\n\tphp_server\n}}\nlocalhost {{\n\trespond secured\n}}\n",
+            way.options
+        ));
+    if way.is_root { setup.start() } else { as_a_service(setup, &server).start() }
+}
+
+fn as_a_service(setup: Setup, server: &Path) -> Setup {
+    let base = setup.directory().to_owned();
+    for name in ["", "www", "www/index.php", "data", "other", "other/config.php", "tmp", "sessions"] {
+        give_to_service(&base.join(name));
+    }
+    setup.launcher(&["sh", "-c", SERVICE, &server.to_string_lossy()])
+}
+
+/// Of the user that [`SERVICE`] names.
+fn give_to_service(path: &Path) {
+    chown(path, Some(65534), Some(65534)).unwrap();
+}
+
+/// What of the attempts succeeds: `yes` or `no` for each.
+fn seen(way: &Way) -> Vec<&'static str> {
+    let server = start(way);
+    let caddyfile = server.directory().join("Caddyfile");
+    fs::set_permissions(&caddyfile, fs::Permissions::from_mode(0o600)).unwrap();
+    if !way.is_root {
+        give_to_service(&caddyfile);
+    }
+    let engines: Vec<String> = server.engines().iter().map(u32::to_string).collect();
+    let mut seen: Vec<_> = (0..ATTEMPTS.len())
+        .map(|n| {
+            let target = format!("/?n={n}&server={}&engines={}", server.pid(), engines.join(","));
+            match server.get(&target).expect(200).text().as_str() {
+                "yes" => "yes",
+                "no" => "no",
+                said => panic!("{}, {}: {said}\n{}", way.name, ATTEMPTS[n].0, server.log()),
+            }
+        })
+        .collect();
+    // The last one left a program.
+    let left = fs::read_to_string(server.directory().join("tmp/left")).ok();
+    server.stop();
+    let goes_on = left.is_some_and(|pid| end(pid.trim().parse().expect("a number")));
+    seen.pop();
+    seen.push(if goes_on { "yes" } else { "no" });
+    seen
+}
+
+/// Whether there was something to end.
+fn end(pid: u32) -> bool {
+    let was_there = is_alive(pid) && signal(pid, Signal::KILL);
+    until("it ends", || (!is_alive(pid)).then_some(()));
+    was_there
+}
+
+#[test]
+fn what_is_within_reach_of_code_in_php_is_what_the_docs_say() {
+    if !rustix::process::geteuid().is_root() || cfg!(not(target_arch = "x86_64")) {
+        println!(
+            "SKIPPED: only root can run servers as several users, and the numbers of calls are those of x86-64"
+        );
+        return;
+    }
+    if !has_landlock() {
+        return;
+    }
+    let columns = WAYS.each_ref().map(seen);
+    let mut table = String::from("| code in PHP tries to |");
+    WAYS.iter().for_each(|way| table.push_str(&format!(" {} |", way.name)));
+    table.push_str("\n|---|---|---|---|\n");
+    for (n, (name, _)) in ATTEMPTS.iter().enumerate() {
+        table.push_str(&format!("| {name} | {} | {} | {} |\n", columns[0][n], columns[1][n], columns[2][n]));
+    }
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/security.md");
+    assert!(
+        fs::read_to_string(docs).is_ok_and(|text| text.contains(&table)),
+        "docs/security.md has to have:\n\n{table}"
+    );
+}
