@@ -66,6 +66,7 @@ fn logs_have_names_hosts_and_fields() {
     }
     log_name /api/* api
     log_append tenant {header.X-Tenant}
+    log_append kind {http.response.header.Content-Type}
     respond ok";
     let server = Setup::new().site(site).start();
     let ask = |target: &str, host: &str| {
@@ -77,6 +78,7 @@ fn logs_have_names_hosts_and_fields() {
     let all = lines(&server, "all.log", 1);
     assert_eq!(all[0]["request"]["uri"], "/mine");
     assert_eq!([&all[0]["request"]["remote_ip"], &all[0]["tenant"]], ["127.0.0.0", "acme"]);
+    assert_eq!(all[0]["kind"], "text/plain; charset=utf-8");
     assert!(all[0]["ts"].as_str().unwrap().ends_with('Z'), "{:#}", all[0]);
     let api = lines(&server, "api.log", 1);
     assert_eq!([&api[0]["logger"], &api[0]["region"]], ["http.log.access.api", "eu"]);

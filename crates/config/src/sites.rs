@@ -162,20 +162,21 @@ impl<'a> Lines<'a> {
 #[derive(Clone, Copy, Default)]
 struct Within {
     intercept: bool,
-    header: bool,
+    outgoing: bool,
 }
 
 impl Within {
-    fn block_of(self, directive: &str) -> Self {
+    fn line(self, line: &Line) -> Self {
+        let name = line.name.text.as_str();
         Self {
-            intercept: self.intercept || directive == "intercept",
-            header: self.header || directive == "header",
+            intercept: self.intercept || name == "intercept",
+            outgoing: self.outgoing || name == "header" || directives::is_log_append_of_response(line),
         }
     }
 
     fn fills_in(self, written: &str) -> bool {
         (self.intercept && template::is_of_response(written))
-            || (self.header && written.starts_with(template::OF_THE_RESPONSE))
+            || (self.outgoing && written.starts_with(template::OF_THE_RESPONSE))
     }
 }
 
@@ -183,7 +184,7 @@ impl Within {
 fn check_placeholders(cx: &mut Context<'_>, lines: &[Line], within: Within) {
     // Of what is not built only that is said.
     for line in lines.iter().filter(|line| !directives::is_not_built(&line.name.text)) {
-        let within = within.block_of(&line.name.text);
+        let within = within.line(line);
         for token in std::iter::once(&line.name).chain(&line.args) {
             let found = template::unbuilt(&token.text).filter(|written| !within.fills_in(written));
             cx.errors.extend(found.map(|written| not_built_as(token, written)));

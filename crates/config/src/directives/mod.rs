@@ -57,7 +57,7 @@ use crate::context::Context;
 use crate::json;
 use crate::matchers::Scope;
 use crate::model::{Handler, Route};
-use regent_caddyfile::Error;
+use regent_caddyfile::{Error, Line};
 
 /// What the parser has to know of a directive.
 pub(crate) struct Directive {
@@ -158,6 +158,11 @@ pub(crate) fn find(name: &str) -> Option<&'static Directive> {
 /// Those that only `regent-caddy-json` writes.
 pub(crate) fn find_of_json(name: &str) -> Option<&'static Directive> {
     Some(&json::DIRECTIVE).filter(|directive| directive.name == name)
+}
+
+/// Whether this is a `log_append` whose value is looked at when there is a response.
+pub(crate) fn is_log_append_of_response(line: &Line) -> bool {
+    log_append::is_of_response(line)
 }
 
 pub(crate) fn is_not_built(name: &str) -> bool {

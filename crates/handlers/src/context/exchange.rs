@@ -258,8 +258,11 @@ impl Exchange {
         self.log_fields.push((name.to_owned(), value));
     }
 
-    pub(crate) fn log_fields(&self) -> impl Iterator<Item = (&str, Vec<u8>)> {
-        self.log_fields.iter().map(|(name, value)| (name.as_str(), value.value(self)))
+    pub(crate) fn log_fields<'a>(
+        &'a self,
+        response: &'a HeaderMap,
+    ) -> impl Iterator<Item = (&'a str, Vec<u8>)> {
+        self.log_fields.iter().map(|(name, value)| (name.as_str(), value.value(self, response)))
     }
 
     pub(crate) fn write_var(&self, name: &str, out: &mut Vec<u8>) {

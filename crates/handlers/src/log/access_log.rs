@@ -284,7 +284,7 @@ impl Fields<'_> {
         for (name, value) in &self.form.append {
             self.pair_by_any_name(name, value.as_bytes());
         }
-        for (name, value) in record.exchange.log_fields() {
+        for (name, value) in record.exchange.log_fields(record.response_headers) {
             self.pair_by_any_name(name, &value);
         }
     }

@@ -76,7 +76,7 @@ pub(crate) enum Placeholder {
     /// Whom `basic_auth` has let in.
     User,
     ResponseHeader(HeaderName),
-    /// Of the response that is on its way out; empty but in `header`.
+    /// Of the response that is on its way out; empty but in `header` and in `log_append`.
     OutgoingHeader(HeaderName),
     /// Whether the server is about to stop.
     ShuttingDown,

@@ -29,8 +29,8 @@ pub(crate) enum Escape {
 }
 
 impl LogValue for Text {
-    fn value(&self, exchange: &Exchange) -> Vec<u8> {
-        self.render(exchange).into_owned()
+    fn value(&self, exchange: &Exchange, response: &HeaderMap) -> Vec<u8> {
+        self.render_beside(exchange, response).into_owned()
     }
 }
 

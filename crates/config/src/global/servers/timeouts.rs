@@ -9,8 +9,8 @@ use regent_caddyfile::{Error, Token};
 use std::time::Duration;
 
 const OPTIONS: &[&str] = &[
-    "last_request",
     "idle",
+    "last_request",
     "read_body",
     "read_body_idle",
     "read_header",
