@@ -65,11 +65,12 @@ attack: setup ## attack a server from PHP and over HTTP, beside steady load, for
 chaos: setup ## let everything go wrong under a steady load for ten minutes, and write a page about it (CHAOS=600 seconds)
 	@$(with_php) cargo build --workspace --bins --test chaos && REGENT_CHAOS_SECONDS='$(or $(CHAOS),600)' cargo test --workspace --test chaos -- --nocapture
 
-deb: default_php = zts
-deb: build ## make the Debian packages (their PHP is built once, in ten minutes) and test them
+deb: build ## make the Debian packages of the distribution's PHP and test them (PHP=zts: with a thread-safe PHP beside it, built once in ten minutes)
+	@tools/php system >/dev/null
 	@$(with_php) tools/package '$(TARGET)/release' >'$(TARGET)/packages'
-	@PHP_CONFIG="$$(tools/php system)" cargo build --release --package regent-engine-php --target-dir '$(TARGET)/system'
-	@tools/package --engine '$(TARGET)/system/release' '$(TARGET)' >>'$(TARGET)/packages'
+	@if [ '$(php)' != system ]; then \
+	  PHP_CONFIG="$$(tools/php system)" cargo build --release --package regent-engine-php --target-dir '$(TARGET)/system' && \
+	  tools/package --engine '$(TARGET)/system/release' '$(TARGET)' >>'$(TARGET)/packages'; fi
 	@$(with_php) REGENT_DEB= tools/test package && cat '$(TARGET)/packages'
 
 bench: build ## measure Regent beside other servers, and write a report (BENCH="sweep --help" for one suite)
