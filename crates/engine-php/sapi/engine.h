@@ -254,6 +254,11 @@ void regent_module_shut_down(const zend_module_entry *module);
 void regent_session_start(void);
 void regent_session_end(void);
 
+/* ---- body_stream.c -------------------------------------------------------------------------------------------- */
+
+/* Ends the stream behind php://input and all that is open on it, outside of requests as well. */
+void regent_body_stream_free(void);
+
 /* ---- set_aside.c ---------------------------------------------------------------------------------------------- */
 
 /* A worker script's error handlers and destructors wait until its request has been taken in. */
