@@ -137,6 +137,8 @@ void regent_php_request_shutdown(regent_context *context)
         context->untrusted = true;
     }
     zend_end_try();
+    /* A destructor that PHP called behind our part has filled these anew, in memory that is gone now. */
+    context->env_request = context->env_boot = NULL;
     regent_undo_script(context);
     if (context->untrusted) {
         /* Nearly always it happens behind php_output_end_all(). Before it, PHP still holds a part of the output. */
@@ -156,11 +158,12 @@ void regent_request_module_shutdown(regent_context *context)
     if (context->phase != REGENT_OUTSIDE && context->phase != REGENT_FINISHED) {
         context->phase = REGENT_ENDING;
     }
+    regent_time_limit_end(context);
+    regent_session_shut_down(); /* PHP would call save handlers of the script only when we have forgotten all */
     regent_opcache_poll();
     regent_env_free(&context->env_request);
     regent_env_free(&context->env_boot);
     regent_undo_before_shutdown(context);
-    regent_time_limit_end(context);
 }
 
 /* ---- The script's directory --------------------------------------------------------------------------------------- */

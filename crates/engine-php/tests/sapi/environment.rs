@@ -41,6 +41,22 @@ fn putenv_is_not_seen_by_requests_beside_it_or_their_children() {
     assert_eq!(outcome.response(1).body, "second second");
 }
 
+/// In a shutdown function, a destructor, the session's save handler, and a destructor that PHP calls behind that.
+#[test]
+fn what_a_script_put_at_its_very_end_crashed_the_next_one() {
+    let sessions = Scratch::new();
+    let after = "environment_late_after.php";
+    let late = |scenario: Scenario| {
+        scenario.get("environment_late.php", "").get(after, "").get("environment_late.php", "").get(after, "")
+    };
+    let scenario = scenario().ini(&format!("session.save_path={}", sessions.path().display()));
+    let outcome = late(scenario).run();
+    for number in [1, 3] {
+        let expected = serde_json::json!([[], false, "put", "pr"]);
+        assert_eq!(outcome.response(number).json(), expected);
+    }
+}
+
 #[test]
 fn a_worker_keeps_what_it_put_while_it_booted() {
     let outcome = Scenario::worker("worker_environment.php")
