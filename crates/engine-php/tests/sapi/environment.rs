@@ -58,6 +58,23 @@ fn what_a_script_put_at_its_very_end_crashed_the_next_one() {
 }
 
 #[test]
+fn the_first_request_of_a_worker_gave_its_env_to_all_others() {
+    let outcome = Scenario::worker("worker_environment_array.php")
+        .ini("variables_order=EGPCS")
+        .line("worker_env", "BOOT=of the worker")
+        .get("worker_environment_array.php", "")
+        .line("site_env", "SITE=of the first client")
+        .get("worker_environment_array.php", "")
+        .line("site_env", "SITE=of the second client")
+        .run();
+    for (number, client) in [(0, "first"), (1, "second")] {
+        let own = format!("of the {client} client");
+        let expected = serde_json::json!(["of the worker", null, own, own]);
+        assert_eq!(outcome.response(number).json(), expected);
+    }
+}
+
+#[test]
 fn a_worker_keeps_what_it_put_while_it_booted() {
     let outcome = Scenario::worker("worker_environment.php")
         .get("worker_environment.php", "put=1")
