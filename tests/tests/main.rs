@@ -92,6 +92,7 @@ mod releases;
 mod reload;
 mod renewal;
 mod request_body;
+mod request_startups;
 mod request_timeout;
 mod response_header;
 mod restart;
