@@ -7,6 +7,7 @@ mod activation;
 mod addresses;
 mod admin;
 mod admin_config;
+mod advisories;
 mod alone;
 mod apps;
 mod attacker;
