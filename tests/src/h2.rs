@@ -240,6 +240,17 @@ impl Http2 {
         let (response, stream) = requests.send_request(request, body.is_none()).map_err(Failure::NotTaken)?;
         receive(response, stream, body).await.map_err(Failure::of)
     }
+
+    /// The response to a request without a body, whose URI and fields are sent as they are.
+    ///
+    /// # Errors
+    /// As above.
+    pub async fn send(&self, request: http::request::Builder) -> Result<Received, Failure> {
+        let mut requests = self.requests.clone().ready().await.map_err(Failure::NotTaken)?;
+        let request = request.body(()).expect("a request");
+        let (response, stream) = requests.send_request(request, true).map_err(Failure::NotTaken)?;
+        receive(response, stream, None).await.map_err(Failure::of)
+    }
 }
 
 impl Failure {

@@ -169,6 +169,21 @@ fn a_malformed_request_ends_its_stream_alone() {
 
 /// Frames that mean nothing are skipped, wherever they are.
 #[test]
+fn a_host_beside_another_authority_is_not_served() {
+    let server = server("protocols h1 h3");
+    let with =
+        |host: &str| frame(1, &[GET, b"\x24host", &varint(host.len() as u64), host.as_bytes()].concat());
+    block_on(async {
+        let client = Raw::connect(&server).await;
+        for (host, is_served) in [("localhost", true), ("evil.test", false), ("localhost.evil.test", false)] {
+            let response = read(client.request(&with(host)).await).await.expect("a response");
+            assert_eq!(response.ends_with(b"hello"), is_served, "{host}");
+        }
+    });
+    server.stop();
+}
+
+#[test]
 fn unknown_frames_and_streams_are_ignored() {
     let server = server("protocols h1 h3");
     block_on(async {

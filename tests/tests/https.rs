@@ -337,6 +337,25 @@ fn a_site_that_asks_for_certificates_gets_them_and_is_reached_by_no_other_way() 
 }
 
 #[test]
+fn a_wildcard_that_asks_for_certificates_asks_for_none_at_a_site_of_its_own() {
+    let ask = "tls internal {\n\t\tclient_auth {\n\t\t\ttrust_pool file DIRECTORY/ca.crt\n\t\t}\n\t}";
+    let sites = format!(
+        "*.sub.localhost {{\n\t{ask}\n\trespond secret\n}}\nopen.sub.localhost {{\n\ttls internal\n\trespond open\n}}"
+    );
+    let setup = setup("", &sites);
+    client_ca(setup.directory());
+    let server = setup.start();
+    let ask = |name: &str| {
+        let mut conn = client(&server).connect(server.tls_address(), "open.sub.localhost");
+        conn.send(format!("GET / HTTP/1.1\r\nHost: {name}\r\n\r\n"));
+        conn.response()
+    };
+    assert_eq!(ask("open.sub.localhost").expect(200).text(), "open");
+    ask("closed.sub.localhost").expect(421);
+    server.stop();
+}
+
+#[test]
 fn a_site_knows_whom_a_certificate_of_a_client_names() {
     let ask = "tls internal {\n\t\tclient_auth {\n\t\t\tmode request\n\t\t\ttrust_pool inline {\n\t\t\t\ttrust_der CA\n\t\t\t}\n\t\t}\n\t}";
     let text = "respond \"{tls_version} {tls_cipher} {http.request.tls.server_name} [{tls_client_issuer}] \

@@ -422,7 +422,8 @@ fn shouting() -> Upstream {
         }
         let switched = format!(
             "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\
-             Sec-WebSocket-Accept: yes\r\n\r\nhello "
+             Sec-WebSocket-Accept: yes\r\nKeep-Alive: timeout=5\r\nProxy-Authenticate: Basic\r\nConnection: X-Own\r\n\
+             X-Own: 1\r\n\r\nhello "
         );
         (&stream).write_all(switched.as_bytes()).expect("the server reads");
         let mut buffer = [0; 1024];
@@ -449,6 +450,8 @@ fn a_connection_that_leaves_http_is_joined_with_the_upstreams() {
     assert_eq!(switched.header("upgrade"), Some("websocket"));
     assert_eq!(switched.header("connection"), Some("Upgrade"));
     assert_eq!(switched.header("sec-websocket-accept"), Some("yes"));
+    let of_connection = ["keep-alive", "proxy-authenticate", "x-own"].map(|name| switched.header(name));
+    assert_eq!(of_connection, [None; 3], "those are for the upstream's connection alone");
     conn.read_until("hello ");
     for word in ["GET <a> HTTP/1.1", "two", "three"] {
         conn.send(word);

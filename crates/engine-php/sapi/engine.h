@@ -253,6 +253,13 @@ void regent_modules_end(regent_context *context);
 void regent_module_shut_down(const zend_module_entry *module);
 void regent_session_start(void);
 void regent_session_end(void);
+/* The same at the end of a script, whose save handlers need not be kept. */
+void regent_session_shut_down(void);
+
+/* ---- body_stream.c -------------------------------------------------------------------------------------------- */
+
+/* Ends the stream behind php://input and all that is open on it, outside of requests as well. */
+void regent_body_stream_free(void);
 
 /* ---- set_aside.c ---------------------------------------------------------------------------------------------- */
 

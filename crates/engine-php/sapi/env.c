@@ -144,23 +144,34 @@ static void merge_layer(HashTable *into, HashTable *layer)
     ZEND_HASH_FOREACH_END();
 }
 
+static void merge_variables(HashTable *into, const regent_var *variables, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        zval value;
+        ZVAL_STRINGL(&value, variables[i].value.len > 0 ? variables[i].value.ptr : "", variables[i].value.len);
+        zend_symtable_str_update(into, variables[i].name.ptr, variables[i].name.len, &value);
+    }
+}
+
 static void merge_site(HashTable *into, const regent_context *context)
 {
     size_t n;
     const regent_var *site = site_env(context, &n);
-    for (size_t i = 0; i < n; i++) {
-        zval value;
-        ZVAL_STRINGL(&value, site[i].value.len > 0 ? site[i].value.ptr : "", site[i].value.len);
-        zend_symtable_str_update(into, site[i].name.ptr, site[i].name.len, &value);
-    }
+    merge_variables(into, site, n);
 }
 
-/* $_ENV: the process's and the site's environment, without what scripts put (php_import_environment_variables). */
+/*
+ * $_ENV: the process's and the site's environment, without what scripts put (php_import_environment_variables). A worker
+ * keeps its $_ENV, and PHP may make that when a request first compiles a script that names it (auto_globals_jit): the array
+ * holds what the worker has been given for its boot, and nothing of that request.
+ */
 static void import_environment(zval *array)
 {
     regent_context *context = regent_current();
     zend_hash_copy(Z_ARRVAL_P(array), &base, NULL);
-    if (context != NULL) {
+    if (context != NULL && regent_is_worker(context)) {
+        merge_variables(Z_ARRVAL_P(array), context->options->worker_env, context->options->n_worker_env);
+    } else if (context != NULL) {
         merge_site(Z_ARRVAL_P(array), context);
     }
 }

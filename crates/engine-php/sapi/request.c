@@ -137,6 +137,8 @@ void regent_php_request_shutdown(regent_context *context)
         context->untrusted = true;
     }
     zend_end_try();
+    /* A destructor that PHP called behind our part has filled these anew, in memory that is gone now. */
+    context->env_request = context->env_boot = NULL;
     regent_undo_script(context);
     if (context->untrusted) {
         /* Nearly always it happens behind php_output_end_all(). Before it, PHP still holds a part of the output. */
@@ -156,11 +158,12 @@ void regent_request_module_shutdown(regent_context *context)
     if (context->phase != REGENT_OUTSIDE && context->phase != REGENT_FINISHED) {
         context->phase = REGENT_ENDING;
     }
+    regent_time_limit_end(context);
+    regent_session_shut_down(); /* PHP would call save handlers of the script only when we have forgotten all */
     regent_opcache_poll();
     regent_env_free(&context->env_request);
     regent_env_free(&context->env_boot);
     regent_undo_before_shutdown(context);
-    regent_time_limit_end(context);
 }
 
 /* ---- The script's directory --------------------------------------------------------------------------------------- */
@@ -246,7 +249,7 @@ void regent_run_script(regent_context *context, const char *filename)
 static zend_result (*next_stream_open)(zend_file_handle *handle);
 
 /*
- * PHP turns a missing primary script into a fatal error; we answer 404 as php-fpm does, and without a stat() call before
+ * PHP turns a missing primary script into a fatal error; we answer 404 as php-fpm does (500 if only descriptors lack), and without a stat() call before
  * each request: opcache (or the compiler) opens the file only when it has to, and then passes here.
  */
 static zend_result open_script(zend_file_handle *handle)
@@ -270,9 +273,34 @@ void regent_script_open_hook_install(void)
     zend_stream_open_function = open_script;
 }
 
+/* What the file cannot help, and what may be over in a moment: the script is not said to be missing. */
+static bool lacks_resources(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO;
+}
+
+static int status_of_missing_script(int error)
+{
+    if (lacks_resources(error)) {
+        return 500;
+    }
+    return error == EACCES || error == EPERM ? 403 : 404;
+}
+
+static const char *text_of_missing_script(int status)
+{
+    switch (status) {
+    case 403:
+        return "Access denied.\n";
+    case 404:
+        return "File not found.\n";
+    default:
+        return "The script could not be opened.\n";
+    }
+}
+
 static void answer_missing_script(regent_context *context, const char *filename)
 {
-    bool denied = context->script_error == EACCES || context->script_error == EPERM;
     char line[MAXPATHLEN + 128];
     snprintf(line, sizeof(line), "Primary script cannot be opened: %s (%s)", filename, strerror(context->script_error));
     regent_host_log_line(LOG_ERR, line);
@@ -281,12 +309,9 @@ static void answer_missing_script(regent_context *context, const char *filename)
     }
     zend_first_try
     {
-        sapi_header_op(SAPI_HEADER_SET_STATUS, (void *)(intptr_t)(denied ? 403 : 404));
-        if (denied) {
-            PUTS("Access denied.\n");
-        } else {
-            PUTS("File not found.\n");
-        }
+        int status = status_of_missing_script(context->script_error);
+        sapi_header_op(SAPI_HEADER_SET_STATUS, (void *)(intptr_t)status);
+        PUTS(text_of_missing_script(status));
     }
     zend_end_try();
 }

@@ -47,6 +47,14 @@ void regent_session_start(void)
     }
 }
 
+/* Writes and closes the session. When it is this module's turn, PHP finds that it has none. */
+void regent_session_shut_down(void)
+{
+    if (module != NULL) {
+        regent_module_shut_down(module);
+    }
+}
+
 /*
  * Writes and closes the session, and forgets its id, its data, and that a save handler is running. The save handlers
  * are kept: a script sets them once, while it boots.

@@ -8,6 +8,7 @@
 
 static void restore(regent_context *context, regent_former *former);
 static void forget(regent_former *former);
+static void lose(regent_former *former);
 static void reap(regent_context *context);
 static void set_regex_options(zend_string *options);
 
@@ -68,6 +69,8 @@ void regent_undo_script(regent_context *context)
     }
     restore(context, &context->of_request);
     restore(context, &context->of_script);
+    lose(&context->of_request);
+    lose(&context->of_script);
     reap(context);
 }
 
@@ -106,6 +109,13 @@ static void forget(regent_former *former)
         zend_array_destroy(former->signal_handlers);
         former->signal_handlers = NULL;
     }
+}
+
+/* A destructor that PHP called behind our part of the end may have set these anew, in the request's memory, which is gone. */
+static void lose(regent_former *former)
+{
+    former->ctype_name = former->regex_options = NULL;
+    former->signal_handlers = NULL;
 }
 
 /* ---- mb_regex_set_options(), which PHP keeps for the thread for good --------------------------------------------------- */

@@ -161,29 +161,6 @@ static void import_superglobals(void)
     ZEND_HASH_FOREACH_END();
 }
 
-/*
- * The stream behind php://input would live until the script ends. Handles that the script keeps are closed with it:
- * they would read the next request's body, and they point to this one (php_stream_input_t: its first member).
- */
-static void free_body_stream(void)
-{
-    php_stream *body = SG(request_info).request_body;
-    zend_resource *resource;
-    if (body == NULL) {
-        return;
-    }
-    ZEND_HASH_FOREACH_PTR(&EG(regular_list), resource)
-    {
-        const php_stream *stream = resource->type == php_file_le_stream() ? resource->ptr : NULL;
-        if (stream != NULL && strcmp(stream->ops->label, "Input") == 0 && *(php_stream **)stream->abstract == body) {
-            zend_list_close(resource); /* what the script holds becomes a closed resource */
-        }
-    }
-    ZEND_HASH_FOREACH_END();
-    SG(request_info).request_body = NULL;
-    php_stream_close(body);
-}
-
 static void forget_last_error(void)
 {
     if (PG(last_error_message) != NULL) {
@@ -257,6 +234,7 @@ static void leave_outside(regent_context *context)
         regent_modules_end(context);
     }
     php_output_deactivate();
+    regent_body_stream_free();
     deactivate_sapi();
 }
 
@@ -393,7 +371,7 @@ static void end_request(regent_context *context)
     regent_undo_request(context);
     context->phase = REGENT_ENDING;
     regent_response_end(context);
-    free_body_stream();
+    regent_body_stream_free();
     deactivate_sapi();
     regent_env_free(&context->env_request);
     zend_set_memory_limit(PG(memory_limit));

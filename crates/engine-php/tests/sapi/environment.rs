@@ -41,6 +41,39 @@ fn putenv_is_not_seen_by_requests_beside_it_or_their_children() {
     assert_eq!(outcome.response(1).body, "second second");
 }
 
+/// In a shutdown function, a destructor, the session's save handler, and a destructor that PHP calls behind that.
+#[test]
+fn what_a_script_put_at_its_very_end_crashed_the_next_one() {
+    let sessions = Scratch::new();
+    let after = "environment_late_after.php";
+    let late = |scenario: Scenario| {
+        scenario.get("environment_late.php", "").get(after, "").get("environment_late.php", "").get(after, "")
+    };
+    let scenario = scenario().ini(&format!("session.save_path={}", sessions.path().display()));
+    let outcome = late(scenario).run();
+    for number in [1, 3] {
+        let expected = serde_json::json!([[], false, "put", "pr"]);
+        assert_eq!(outcome.response(number).json(), expected);
+    }
+}
+
+#[test]
+fn the_first_request_of_a_worker_gave_its_env_to_all_others() {
+    let outcome = Scenario::worker("worker_environment_array.php")
+        .ini("variables_order=EGPCS")
+        .line("worker_env", "BOOT=of the worker")
+        .get("worker_environment_array.php", "")
+        .line("site_env", "SITE=of the first client")
+        .get("worker_environment_array.php", "")
+        .line("site_env", "SITE=of the second client")
+        .run();
+    for (number, client) in [(0, "first"), (1, "second")] {
+        let own = format!("of the {client} client");
+        let expected = serde_json::json!(["of the worker", null, own, own]);
+        assert_eq!(outcome.response(number).json(), expected);
+    }
+}
+
 #[test]
 fn a_worker_keeps_what_it_put_while_it_booted() {
     let outcome = Scenario::worker("worker_environment.php")

@@ -40,8 +40,9 @@ fn log_lines_have_levels_and_fields() {
     assert_eq!(levels[2], (6, "plain"));
     assert_eq!(levels[3], (4, r#"warn | {"user":7,"path":"/a"}"#));
     assert_eq!(levels[4], (3, r#"error | {"0":"listed"}"#));
-    assert!(levels[5].0 == 5 && levels[5].1.starts_with("PHP Notice:  a notice"), "{:?}", levels[5]);
-    assert!(levels[6].0 == 4 && levels[6].1.starts_with("PHP Warning:  a warning"), "{:?}", levels[6]);
+    assert!(levels[5].0 == 6 && levels[5].1.starts_with("endless"), "{:?}", levels[5]);
+    assert!(levels[6].0 == 5 && levels[6].1.starts_with("PHP Notice:  a notice"), "{:?}", levels[6]);
+    assert!(levels[7].0 == 4 && levels[7].1.starts_with("PHP Warning:  a warning"), "{:?}", levels[7]);
 }
 
 #[test]

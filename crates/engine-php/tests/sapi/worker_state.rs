@@ -68,7 +68,7 @@ fn session_handlers_of_the_script_stay() {
 }
 
 #[test]
-fn a_kept_handle_of_an_old_body_is_closed() {
+fn a_kept_handle_of_an_old_body_is_at_its_end() {
     let outcome = Scenario::worker("worker_keeps_input.php")
         .request("PUT", "worker_keeps_input.php", "")
         .body("first")
@@ -76,7 +76,28 @@ fn a_kept_handle_of_an_old_body_is_closed() {
         .body("second")
         .run();
     assert_eq!(outcome.response(0).body, "new first");
-    assert_eq!(outcome.response(1).body, "old closed new second");
+    assert_eq!(outcome.response(1).body, "old [] ended new second");
+}
+
+/// Objects and libraries that read from a stream hold its address, and are told of nothing when it is closed.
+#[test]
+fn what_read_the_body_and_outlived_its_request_crashed_the_worker() {
+    let kept = |query| ("PUT", "worker_keeps_streams.php", query);
+    let ask = |scenario: Scenario, (method, script, query), body: &str| {
+        scenario.request(method, script, query).header("Content-Type: text/plain").body(body)
+    };
+    let scenario = Scenario::worker("worker_keeps_streams.php");
+    let scenario = ask(scenario, kept(""), "first\nsecret of the first client");
+    let scenario = ask(scenario, kept(""), "second");
+    let scenario = ask(scenario, kept("drop"), "third");
+    let outcome = ask(scenario, kept(""), "fourth\nline").run();
+    assert_eq!(outcome.response(0).body, "FIR first\n");
+    for (number, own) in [(1, "second"), (2, "third")] {
+        let expected = serde_json::json!({"file": "end", "filtered": "", "generator": null, "xml": false,
+            "temporary": "kept\n", "boot": "", "own": own});
+        assert_eq!(outcome.response(number).json(), expected);
+    }
+    assert_eq!(outcome.response(3).body, "FOU fourth\n", "it has let them go");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::context::exchange::Exchange;
 use crate::context::flow::Flow;
-use crate::paths::root;
+use crate::templates::root_source::RootSource;
 use crate::templates::text::Text;
 use http::StatusCode;
 use regent_config::Template;
@@ -19,7 +19,7 @@ impl Vars {
     pub(crate) fn handle(&self, exchange: &mut Exchange) -> Flow {
         for (name, value) in &self.0 {
             if name == "root" {
-                match root::computed(&value.render(exchange)) {
+                match RootSource::compute(value, exchange) {
                     Some(root) => exchange.set_root(root),
                     None => return Flow::error(StatusCode::BAD_REQUEST),
                 }

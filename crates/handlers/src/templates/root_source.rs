@@ -29,12 +29,18 @@ impl RootSource {
         }
     }
 
+    /// The root that the text makes for this request. A request that names no host has none of a host's name: it would
+    /// be the directory of all hosts.
+    pub(crate) fn compute(text: &Text, exchange: &Exchange) -> Option<Arc<Root>> {
+        if text.lacks_host(exchange) { None } else { root::computed(&text.render(exchange)) }
+    }
+
     /// The root for this request; `None` if what the client sent would lead out of where the operator meant it to be.
     pub(crate) fn resolve(&self, exchange: &Exchange) -> Option<Arc<Root>> {
         match self {
             Self::Site => exchange.root(),
             Self::Fixed(root) => Some(root.clone()),
-            Self::Computed(text) => root::computed(&text.render(exchange)),
+            Self::Computed(text) => Self::compute(text, exchange),
         }
     }
 }

@@ -18,6 +18,25 @@ enum Piece {
     Value(Placeholder),
 }
 
+impl Piece {
+    /// Empty if it is no constant.
+    fn literal(&self) -> &str {
+        match self {
+            Self::Literal(text) => text,
+            Self::Value(_) => "",
+        }
+    }
+
+    fn host(&self) -> Option<&Placeholder> {
+        match self {
+            Self::Value(value @ (Placeholder::Host | Placeholder::HostPort | Placeholder::HostLabel(_))) => {
+                Some(value)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// How values are written into the text around them.
 #[derive(Clone, Copy)]
 pub(crate) enum Escape {
@@ -85,6 +104,22 @@ impl Text {
     /// Whether this is `{http.vars.root}` and nothing else.
     pub(crate) fn is_site_root(&self) -> bool {
         matches!(self.0.as_slice(), [Piece::Value(Placeholder::Var(name))] if name == "root")
+    }
+
+    /// Whether the host or a label of it, which this request does not have, is a whole name between slashes.
+    pub(crate) fn lacks_host(&self, exchange: &Exchange) -> bool {
+        let names = self.0.iter().enumerate().filter(|(index, _)| self.is_whole_name(*index));
+        names.filter_map(|(_, piece)| piece.host()).any(|value| {
+            let mut written = Vec::new();
+            value.write(exchange, &mut written);
+            written.is_empty()
+        })
+    }
+
+    fn is_whole_name(&self, index: usize) -> bool {
+        let before = index.checked_sub(1).and_then(|index| self.0.get(index));
+        let begins = before.is_none_or(|piece| piece.literal().ends_with('/'));
+        begins && self.0.get(index + 1).is_none_or(|piece| piece.literal().starts_with('/'))
     }
 
     /// The constant text behind `{http.request.uri.path}`, if the text is that placeholder with or without one.
