@@ -62,7 +62,7 @@ fn remedy(php: &PhpFacts) -> String {
         Some(package) => {
             format!("`apt update && apt install --only-upgrade {}`, then restart the server.", package.name)
         }
-        None if is_of_regent => "Install a newer package of it (`make deb` makes one), or the engine of the distribution's PHP \
+        None if is_of_regent => "Install a newer package of it (`make deb PHP=zts` makes one), or the engine of the distribution's PHP \
              (regent-php8.2); then restart the server."
             .to_owned(),
         None => "`make build PHP=zts` builds the newest PHP whose source can be had, and `make build PHP=system` takes the \
