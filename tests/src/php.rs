@@ -1,6 +1,7 @@
 //! Which PHP the server under test has: the thread-safe one of tools/build-php, or with `REGENT_TEST_PHP=system` the
 //! distribution's, whose engine answers requests in processes.
 
+use regent_php_floor::{Build, Package, Table};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -11,6 +12,17 @@ const SETTINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tools/php.ini");
 /// Whether each thread of PHP is a process.
 pub fn is_in_processes() -> bool {
     std::env::var_os("REGENT_TEST_PHP").is_some_and(|php| php == "system")
+}
+
+/// Whether the server and `regent doctor` have to warn of this PHP.
+pub fn has_known_holes() -> bool {
+    let config = std::env::var_os("PHP_CONFIG").expect("the tests are told which PHP the engine has");
+    let output = Command::new(config).arg("--version").output().expect("php-config can be run");
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let branch = version.rsplit_once('.').map_or("", |(branch, _)| branch);
+    let package =
+        Package::of(Path::new(&format!("/usr/lib/libphp{branch}.so"))).filter(|_| is_in_processes());
+    Table::built_in().judge(&Build { version, package }).is_below()
 }
 
 /// Nothing of the machine's configuration but the distribution's extensions, without which its PHP has little.

@@ -1,7 +1,7 @@
 //! `regent doctor`: findings about real configurations, with a real PHP.
 #![forbid(unsafe_code)]
 
-use regent_tests::{own_address, regent_command};
+use regent_tests::{own_address, php, regent_command};
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
@@ -32,9 +32,68 @@ fn caddyfile(directory: &Path, options: &str) -> String {
 #[test]
 fn a_sound_configuration_has_no_problem() {
     let directory = tempfile::tempdir().unwrap();
-    let output = doctor(directory.path(), &caddyfile(directory.path(), ""), &[]);
+    // That of the thread-safe PHP may be one with known holes, which is a problem of its own.
+    fs::write(directory.path().join("table.json"), table("0")).unwrap();
+    let output = doctor(directory.path(), &caddyfile(directory.path(), ""), &["--advisories", "table.json"]);
     assert!(output.status.success(), "{}", text(&output));
     assert!(!text(&output).contains("PROBLEM"), "{}", text(&output));
+}
+
+/// A table in which each branch has its release of this number as the lowest without holes.
+fn table(patch: &str) -> String {
+    let branch =
+        |branch| format!(r#"{{"branch": "{branch}", "floor": "{branch}.{patch}", "holes": ["CVE-2000-1"]}}"#);
+    let branches = ["8.2", "8.3", "8.4", "8.5", "8.6"].map(branch).join(", ");
+    format!(r#"{{"date": "2026-11-27", "branches": [{branches}]}}"#)
+}
+
+#[test]
+fn a_php_with_known_holes_is_a_problem_by_whatever_table_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("table.json"), table("999")).unwrap();
+    let output = doctor(directory.path(), &caddyfile(directory.path(), ""), &["--advisories", "table.json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output);
+    assert!(
+        said.contains("has known critical holes (CVE-2000-1): the lowest version without is 8."),
+        "{said}"
+    );
+    let remedy =
+        if php::is_in_processes() { "apt install --only-upgrade libphp8." } else { "make build PHP=zts" };
+    assert!(said.contains(remedy), "{said}");
+}
+
+#[test]
+fn a_table_comes_by_the_standard_input_too() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("Caddyfile"), caddyfile(directory.path(), "")).unwrap();
+    let file = directory.path().join("table.json");
+    fs::write(&file, table("999").replace("2026-11-27", "2020-02-02")).unwrap();
+    let mut command = regent_command(directory.path());
+    let output = command
+        .args(["doctor", "--advisories", "-", "--json"])
+        .stdin(fs::File::open(&file).unwrap())
+        .output()
+        .unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    let checks: Vec<_> =
+        report["findings"].as_array().unwrap().iter().filter_map(|of| of["check"].as_str()).collect();
+    assert!(checks.contains(&"php_floor") && checks.contains(&"php_floor_date"), "{checks:?}");
+}
+
+#[test]
+fn a_table_that_cannot_be_read_is_a_problem_and_the_one_that_is_built_in_takes_its_place() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("table.json"), "{\"date\": 1}").unwrap();
+    for (file, expected) in
+        [("table.json", "reading table.json: it is no table"), ("none.json", "reading none.json")]
+    {
+        let output = doctor(directory.path(), &caddyfile(directory.path(), ""), &["--advisories", file]);
+        assert_eq!(output.status.code(), Some(1));
+        let said = text(&output);
+        assert!(said.contains(expected), "{said}");
+        assert_eq!(said.contains("known critical holes"), php::has_known_holes(), "{said}");
+    }
 }
 
 #[test]

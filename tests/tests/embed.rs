@@ -59,6 +59,7 @@ impl Made {
     fn embed(&self, more: &[&str]) -> Output {
         let mut command = regent_command(self.directory.path());
         command.args(["embed", "app", "-o", "app/my-app", "--exclude", ".git"]).args(more);
+        command.env("REGENT_OLD_PHP", "yes");
         command.output().expect("regent can be run")
     }
 
@@ -94,6 +95,25 @@ fn one_executable_serves_the_application_by_itself_and_refuses_what_is_not_safe(
     let made = Made::new();
     refuses_what_is_not_whole_or_has_no_safe_place(&made);
     serves_the_application_by_itself(&made);
+    // Libraries of the system are not carried.
+    assert_eq!(
+        made.unpacked().join("php/FOR-TESTS-ALONE").is_file(),
+        php::has_known_holes() && !php::is_in_processes()
+    );
+}
+
+#[test]
+fn a_php_with_known_holes_goes_into_no_executable_unless_it_is_for_tests() {
+    if php::is_in_processes() || !php::has_known_holes() {
+        println!("skipped: this PHP has no known holes, or is not carried");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir_all(directory.path().join("app/public")).unwrap();
+    let mut command = regent_command(directory.path());
+    let said = complaint(&command.args(["embed", "app", "-o", "out"]).output().expect("regent can be run"));
+    assert!(said.contains("has holes that are known") && said.contains("REGENT_OLD_PHP=yes"), "{said}");
+    assert!(!directory.path().join("out").exists());
 }
 
 fn serves_the_application_by_itself(made: &Made) {

@@ -80,6 +80,7 @@ mod opcache;
 mod package_deb;
 mod page_end;
 mod php_fastcgi;
+mod php_floor;
 mod php_ini;
 mod process_state;
 mod processes;

@@ -21,6 +21,7 @@ mod failure;
 mod guard;
 mod listener;
 mod milliseconds;
+mod php;
 mod pool;
 mod query;
 mod router;
@@ -42,6 +43,7 @@ pub use control::{
 pub use document::ids::{IdError, check_ids};
 pub use guard::{Access, Origin, OriginCheck, OriginError};
 pub use listener::{BindError, Listeners, bind};
+pub use php::{Php, PhpState};
 pub use pool::{Engine, Pool, Queue, ThreadCounts};
 /// What [`Control`] is told of each call.
 pub use regent_metrics::AdminRequest;

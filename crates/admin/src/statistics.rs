@@ -2,6 +2,7 @@
 
 use crate::circuit::Circuit;
 use crate::milliseconds;
+use crate::php::Php;
 use crate::pool::{Engine, Pool};
 use regent_metrics::Shed;
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,9 @@ pub struct Statistics {
     pub scale_events: Vec<ScaleEvent>,
     /// Engines that run: PHP's, newest first, then those of native modules.
     pub generations: Vec<Generation>,
+    /// `None`: no engine of PHP has started yet, or the server is older than this field.
+    #[serde(default)]
+    pub php: Option<Php>,
 }
 
 /// A pool, and what it has done.

@@ -36,6 +36,15 @@ fn routes_scaling_and_plots_are_shown() {
 }
 
 #[test]
+fn a_php_with_known_holes_is_shown_with_the_version_that_has_none() {
+    let Some(browser) = browser() else { return };
+    let page = browser.dump(&Site::start(), "/");
+    assert!(page.contains(", PHP 8.4.24, up for "), "{page}");
+    assert!(page.contains("<p id=\"old-php\" role=\"alert\">PHP 8.4.24 has holes"), "{page}");
+    assert!(page.contains("without is 8.4.28"), "{page}");
+}
+
+#[test]
 fn background_scripts_are_shown_with_what_they_can_be_told() {
     let Some(browser) = browser() else { return };
     let page = browser.dump(&Site::start(), "/");

@@ -1,9 +1,11 @@
 //! The command line.
 
+mod doctor;
 mod hash_password;
 mod running;
 mod sites;
 
+pub use doctor::Doctor;
 pub use hash_password::HashPassword;
 pub use sites::{FileServer, PhpServer, Respond, ReverseProxy, Site};
 
@@ -184,22 +186,6 @@ pub struct Adapt {
     #[arg(long)]
     pub validate: bool,
 }
-
-#[derive(Debug, Args)]
-#[command(after_help = DOCTOR_HELP)]
-pub struct Doctor {
-    #[command(flatten)]
-    pub config: Config,
-    /// Print the findings as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-const DOCTOR_HELP: &str = "\
-Nothing is changed. What may be written and listened on is looked at for the user who asks, so ask as the server's user:
-  sudo -u www-data regent doctor --config /etc/regent/Caddyfile
-
-The exit code is 1 if there is a problem, and 0 if there is only advice.";
 
 /// What a server that runs for long is told, beside its configuration.
 #[derive(Debug, Args)]

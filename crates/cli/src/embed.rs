@@ -2,6 +2,7 @@
 
 use crate::arguments::Embed;
 use crate::configuration;
+use crate::old_php;
 use crate::php_cli::{Php, PhpFacts};
 use crate::serve;
 use anyhow::{Context, Result, ensure};
@@ -93,6 +94,9 @@ fn pack_php(
         archive.file(engine, Path::new(layout::ENGINE))?;
         let needed = format!("{} with PHP {}", libphp.name, facts.version);
         return Ok(Carried { libraries: 0, needed: Some(needed) });
+    }
+    if let Some(mark) = old_php::allowed(&facts.version)? {
+        archive.text(mark.as_bytes(), Path::new(layout::OLD_PHP))?;
     }
     archive.program(&with_search_path(engine, "$ORIGIN/php/lib")?, Path::new(layout::ENGINE))?;
     archive.program(&with_search_path(&facts.program, "$ORIGIN/../lib")?, Path::new(layout::CLI))?;

@@ -18,6 +18,7 @@ mod environment_file;
 mod extensions;
 mod log;
 mod manual;
+mod old_php;
 mod php_cli;
 mod pid_file;
 mod reply;

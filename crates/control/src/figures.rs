@@ -1,5 +1,6 @@
 //! Pools, statistics and gauges, in the words of the admin API and of the metrics.
 
+use crate::php;
 use crate::seen::{self, Seen};
 use regent_admin::{
     Circuit, CircuitState, Confinement, Generation, Lane, Percentiles, Pool, PoolStatistics, Readiness,
@@ -7,7 +8,7 @@ use regent_admin::{
 };
 use regent_dispatch::circuits::Phase;
 use regent_dispatch::lanes::LaneFigures;
-use regent_engines::{EngineControl, PoolPlan, PoolView, ThreadListing, ThreadStage};
+use regent_engines::{EngineControl, Php, PoolPlan, PoolView, ThreadListing, ThreadStage};
 use regent_metrics::{
     CircuitGauge, Gauges, LaneGauges, Latency, Period, PoolGauges, Report, RouteReport, TraceGauges,
 };
@@ -77,6 +78,7 @@ pub(crate) fn gauges(views: &[Seen<'_>]) -> Gauges {
         memory: None,
         traces: None,
         http: None,
+        php: running_php(views).map(php::gauge),
     }
 }
 
@@ -122,7 +124,13 @@ pub(crate) fn statistics(views: &[Seen<'_>], report: &Report) -> Statistics {
         circuits: views.iter().flat_map(|(engine, _)| circuits(engine)).collect(),
         scale_events: scale_events(views),
         generations: generations(views),
+        php: running_php(views).map(php::listed),
     }
+}
+
+/// That of the engine that started last.
+fn running_php<'a>(views: &'a [Seen<'_>]) -> Option<&'a Php> {
+    views.iter().find_map(|(_, view)| view.php.as_ref())
 }
 
 fn is_there(thread: &ThreadListing) -> bool {

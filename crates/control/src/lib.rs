@@ -8,6 +8,7 @@ pub mod cache;
 mod certificates;
 pub mod export;
 mod figures;
+mod php;
 pub mod purging;
 pub mod reloads;
 mod seen;

@@ -3,6 +3,7 @@
 mod certificates;
 mod confine;
 mod directories;
+mod floor;
 mod machine;
 mod memory;
 mod opcache;
@@ -16,9 +17,10 @@ mod fixture;
 
 use crate::{Finding, Machine};
 use regent_config::Config;
+use regent_php_floor::Table;
 
-/// All findings, in the order of the checks.
-pub fn examine(config: &Config, machine: &Machine) -> Vec<Finding> {
+/// All findings, in the order of the checks. `table`: what is known of PHP's versions.
+pub fn examine(config: &Config, machine: &Machine, table: &Table) -> Vec<Finding> {
     let mut findings = Vec::new();
     ports::check(config, machine, &mut findings);
     user::check(config, machine, &mut findings);
@@ -28,6 +30,7 @@ pub fn examine(config: &Config, machine: &Machine) -> Vec<Finding> {
     sites::check(config, machine, &mut findings);
     match &machine.php {
         Ok(php) => {
+            floor::check(table, php, machine, &mut findings);
             opcache::check(php, machine, &mut findings);
             php::check(config, php, &mut findings);
             memory::check(config, php, machine, &mut findings);

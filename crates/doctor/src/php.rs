@@ -1,9 +1,10 @@
 //! What PHP says of itself: settings as php.ini and the configuration have them, extensions, version.
 
 use regent_config::PhpGlobal;
+use regent_php_floor::Package;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Asks PHP's command line program, which reads the same php.ini as the engine. It has values of its own for some settings
@@ -31,6 +32,12 @@ pub struct PhpFacts {
     /// `None`: no file says anything, so that PHP's built-in value holds.
     pub settings: BTreeMap<String, Option<String>>,
     pub extensions: Vec<String>,
+    /// The file of libphp that the engine loads. `None`: the engine does not say.
+    #[serde(skip)]
+    pub library: Option<PathBuf>,
+    /// The distribution's package that it is from.
+    #[serde(skip)]
+    pub package: Option<Package>,
 }
 
 impl PhpFacts {
@@ -58,6 +65,8 @@ impl PhpFacts {
                 if complaint.trim().is_empty() { error.to_string() } else { complaint.trim().to_owned() };
             format!("{} --cli did not answer: {words}", program.display())
         })?;
+        facts.library = library(program);
+        facts.package = facts.library.as_deref().and_then(Package::of);
         facts
             .settings
             .extend(options.php_ini.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
@@ -92,6 +101,13 @@ impl PhpFacts {
     pub fn has(&self, extension: &str) -> bool {
         self.extensions.iter().any(|loaded| loaded.eq_ignore_ascii_case(extension))
     }
+}
+
+/// What an engine answers that is not older than the question.
+fn library(engine: &Path) -> Option<PathBuf> {
+    let output = Command::new(engine).arg("--library").stdin(Stdio::null()).output().ok()?;
+    let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
+    (output.status.success() && path.is_absolute()).then_some(path)
 }
 
 #[cfg(test)]

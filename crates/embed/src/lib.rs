@@ -42,6 +42,8 @@ pub mod layout {
     pub const LIBRARIES: &str = "php/lib";
     pub const EXTENSIONS: &str = "php/extensions";
     pub const INI: &str = "php/etc/php.ini";
+    /// Only of an executable for tests alone: which holes its PHP has.
+    pub const OLD_PHP: &str = "php/FOR-TESTS-ALONE";
     /// Settings that are read after it.
     pub const INI_DIRECTORY: &str = "php/etc/conf.d";
 }

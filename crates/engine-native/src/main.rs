@@ -11,7 +11,7 @@ mod services;
 use anyhow::Result;
 use regent_engine_host::{Host, Reporter, ThreadPool};
 use regent_module_loader::{LogSink, ModulePlan, Modules, Plan};
-use regent_wire::control::{Event, Start};
+use regent_wire::control::{Event, Start, Started};
 use services::Services;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ fn run() -> Result<()> {
         }
     };
     let version = format!("native modules: {}", modules.description());
-    reporter.send(&Event::Started { version, opcache: None });
+    reporter.send(&Event::Started(Started { version, opcache: None, library: None }));
     let threads = ThreadPool::start(engine, start.threads, reporter, Services::new(start.pools, &modules));
     threads.follow(orders);
     threads.wait();

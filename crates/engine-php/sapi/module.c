@@ -102,9 +102,11 @@ void regent_php_stop(void)
     ini_entries = software = NULL;
 }
 
+/* A distribution has newer libraries than the headers that this was compiled with. */
 const char *regent_php_version(void)
 {
-    return PHP_VERSION;
+    zval *version = zend_get_constant_str("PHP_VERSION", sizeof("PHP_VERSION") - 1);
+    return version && Z_TYPE_P(version) == IS_STRING ? Z_STRVAL_P(version) : PHP_VERSION;
 }
 
 

@@ -212,7 +212,7 @@ int regent_php_has_threads(void);
 int regent_php_enter_process(void);
 /* Ends PHP after all threads have ended. */
 void regent_php_stop(void);
-/* "8.4.24", and whether opcache is on. */
+/* "8.4.24", of the library, on the thread that has started PHP; and whether opcache is on. */
 const char *regent_php_version(void);
 int regent_php_opcache_enabled(void);
 /* The settings that PHP and its extensions have, one by one, on the thread that has started PHP; ptr NULL: no more. */

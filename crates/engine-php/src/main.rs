@@ -3,12 +3,14 @@
 //!
 //! The server starts it with the file descriptors of [`regent_wire::control::descriptors`]; nobody calls it by hand. With `--cli` it gives way to PHP's
 //! command line program, for `regent php-cli`, and with `--task` for the scripts that the server runs beside its pools.
+//! With `--library` it says which libphp it loads.
 //! It ends when its threads have drained, and at once when the server goes away.
 
 mod ffi;
 mod host;
 mod ini;
 mod late;
+mod library;
 mod php;
 mod profiler;
 mod publication;
@@ -29,7 +31,7 @@ use regent_engine_host::{
 };
 #[cfg(php_threads)]
 use regent_engine_host::{Host, ThreadPool};
-use regent_wire::control::{self, Event, Start};
+use regent_wire::control::{self, Event, Start, Started};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -39,6 +41,8 @@ use threads::Scripts;
 
 /// The first argument of `regent php-cli`'s way to PHP.
 const CLI: &str = "--cli";
+/// Prints which file of libphp this program loads.
+const LIBRARY: &str = "--library";
 /// The same for a script that the server runs beside its pools.
 const TASK: &str = "--task";
 /// As php-config says.
@@ -54,6 +58,7 @@ fn main() -> ExitCode {
     let result = match arguments.next() {
         Some(option) if option == CLI => become_cli(arguments),
         Some(option) if option == TASK => become_task(arguments),
+        Some(option) if option == LIBRARY => library::print(),
         _ => run(),
     };
     match result {
@@ -138,6 +143,10 @@ fn run() -> Result<()> {
 fn start_php(start: &Start, reporter: &Arc<Reporter>) -> Result<()> {
     php::start(start, reporter)?;
     ini::warn_of_unknown(&start.ini, reporter);
-    reporter.send(&Event::Started { version: php::version(), opcache: Some(php::opcache()) });
+    reporter.send(&Event::Started(Started {
+        version: php::version(),
+        opcache: Some(php::opcache()),
+        library: library::loaded(),
+    }));
     Ok(())
 }

@@ -67,9 +67,9 @@ pub fn stop() {
     unsafe { ffi::regent_php_stop() }
 }
 
-/// As `PHP_VERSION`.
+/// As `PHP_VERSION`, of the libphp that was loaded. On the thread that started PHP.
 pub fn version() -> String {
-    // SAFETY: law 5: a static string.
+    // SAFETY: laws 1 and 5: reads a table that nothing changes after PHP's start; the string lives as long as PHP does.
     unsafe { CStr::from_ptr(ffi::regent_php_version()) }.to_string_lossy().into_owned()
 }
 

@@ -42,7 +42,7 @@ pub use regent_wire::control::Published;
 pub use rules::{AdmissionBounds, QueueRules};
 pub use setup::{Answer, PurgeSink, Sinks, StartUntil, UpdateSink};
 pub use supervisor::{
-    CommandRefused, GenerationView, PoolView, ProfileWish, ScaleEvent, Supervisor, SupervisorHandle,
+    CommandRefused, GenerationView, Php, PoolView, ProfileWish, ScaleEvent, Supervisor, SupervisorHandle,
     ThreadListing, View,
 };
 pub use tasks::{RunEnd, TaskBoard, TaskOrder, TaskPhase, TaskRefused, TaskRun, TaskView, Tasks, Unchanged};

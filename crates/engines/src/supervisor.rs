@@ -11,6 +11,7 @@ mod generations;
 mod hung;
 mod last_requests;
 mod overdue;
+mod php;
 mod process_ends;
 mod process_handle;
 mod profiles;
@@ -34,7 +35,7 @@ use hung::HangWatch;
 use process_handle::{EVENTS, EngineEvent, EventKind};
 use profiles::Profiles;
 use regent_wire::EngineMemory;
-use regent_wire::control::{Event, ScriptEnd};
+use regent_wire::control::{Event, ScriptEnd, Started};
 use replacement::{BOOT_DEADLINE, NO_BOOT, Restarts};
 use reports::{describe, log_event, report_start};
 use resets::Resets;
@@ -47,6 +48,7 @@ use tokio::task::JoinHandle;
 pub use autoscaler::ScaleEvent;
 pub use commands::{CommandRefused, PoolView, SupervisorHandle, ThreadListing, View};
 pub use generation::GenerationView;
+pub use php::Php;
 pub use profiles::ProfileWish;
 
 /// Why an engine does not start.
@@ -92,9 +94,8 @@ impl Supervisor {
                 }
             };
             match event.kind {
-                EventKind::Message(Event::Started { version, opcache }) if event.id == id => {
-                    report_start(kind, &version, opcache);
-                    state.note_start(id, event.process);
+                EventKind::Message(Event::Started(started)) if event.id == id => {
+                    state.note_start(id, event.process, &started);
                     if until == StartUntil::Running {
                         break;
                     }
@@ -168,6 +169,8 @@ struct State {
     profiles: Profiles,
     /// Engines in a row that did not live long.
     failures: u32,
+    /// That of the engine that started last. `None`: none has, or it is no PHP.
+    php: Option<Php>,
 }
 
 impl State {
@@ -189,6 +192,7 @@ impl State {
             traces: Traces::default(),
             profiles: Profiles::default(),
             failures: 0,
+            php: None,
         }
     }
 
@@ -286,10 +290,7 @@ impl State {
         let role = self.generations.role(id);
         match kind {
             EventKind::Spawned(pid) => self.note_pid(id, process, pid),
-            EventKind::Message(Event::Started { version, opcache }) => {
-                report_start(self.setup.plan.kind, &version, opcache);
-                self.note_start(id, process);
-            }
+            EventKind::Message(Event::Started(started)) => self.note_start(id, process, &started),
             EventKind::Message(Event::Ready) => {
                 if self.note_ready(id, process) && role == Role::Replacement {
                     self.take_over().await;
@@ -420,7 +421,9 @@ impl State {
     }
 
     /// PHP runs, or modules are loaded, and threads are only about to be made.
-    fn note_start(&mut self, id: u64, process: u16) {
+    fn note_start(&mut self, id: u64, process: u16, started: &Started) {
+        report_start(self.setup.plan.kind, started);
+        self.judge_php(started);
         if let Some(generation) = self.generations.get_mut(id) {
             let process = &mut generation.processes[usize::from(process)];
             process.has_started = true;

@@ -12,6 +12,7 @@ use crate::figures::{PoolPhase, RoutePhase, STATUS_CLASSES};
 use crate::gauges::{CertificateGauge, Gauges, LaneGauges, MemoryGauges, PoolGauges, UpstreamGauge};
 use crate::http;
 use crate::names::Serves;
+use crate::php;
 use crate::rate_zones;
 use crate::reading::{PoolReading, Reading, RouteReading};
 use crate::registry::Registry;
@@ -37,6 +38,7 @@ pub fn families(registry: &Registry, gauges: &Gauges) -> Vec<MetricFamily> {
     reading.pools.retain(|pool| pool.serves == Serves::Classic || gauges.has(pool.id));
     let pools: Vec<_> = reading.pools.iter().map(|pool| (pool, gauges.of(pool.id))).collect();
     let mut families = process(&reading);
+    families.extend(gauges.php.iter().flat_map(php::families));
     families.extend(frankenphp(&pools));
     families.extend(requests(&reading));
     families.extend(deadlines(&reading));

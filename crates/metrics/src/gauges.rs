@@ -22,6 +22,19 @@ pub struct Gauges {
     pub traces: Option<TraceGauges>,
     /// Whether figures of HTTP are kept, and by what; `None`: they are not.
     pub http: Option<HostLabel>,
+    /// `None`: no engine of PHP has started yet.
+    pub php: Option<PhpGauge>,
+}
+
+/// The PHP of the engine that started last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PhpGauge {
+    pub version: String,
+    /// Empty: it is of no package of the distribution.
+    pub package: String,
+    /// A word for what is known of its holes.
+    pub state: &'static str,
+    pub is_below_floor: bool,
 }
 
 /// Spans of traces, since the server started.

@@ -19,6 +19,7 @@ mod histogram;
 mod history;
 mod http;
 mod names;
+mod php;
 mod rate_zones;
 mod reading;
 mod recorder;
@@ -35,7 +36,7 @@ pub use connections::{
 };
 pub use exposition::{CONTENT_TYPE, families, render};
 pub use gauges::{
-    CacheDiskGauges, CacheGauges, CertificateGauge, CircuitGauge, Gauges, LaneGauges, MemoryGauges,
+    CacheDiskGauges, CacheGauges, CertificateGauge, CircuitGauge, Gauges, LaneGauges, MemoryGauges, PhpGauge,
     PoolGauges, RateZoneGauge, Threads, TraceGauges, UpstreamGauge,
 };
 pub use histogram::Histogram;

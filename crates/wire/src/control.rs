@@ -171,13 +171,24 @@ pub struct WorkerStart {
     pub warmup: Vec<Vec<(String, String)>>,
 }
 
+/// What an engine is that runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    /// PHP's, or the modules' names and versions.
+    pub version: String,
+    /// Of PHP only.
+    pub opcache: Option<Opcache>,
+    /// The file of libphp. `None`: it is no PHP, or the system does not say.
+    #[serde(default)]
+    pub library: Option<PathBuf>,
+}
+
 /// Engine → server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// The interpreter runs, or the modules are loaded; threads are starting. `version`: PHP's, or the modules' names
-    /// and versions. `opcache`: of PHP only.
-    Started { version: String, opcache: Option<Opcache> },
+    /// The interpreter runs, or the modules are loaded; threads are starting.
+    Started(Started),
     /// The threads that it began with have all asked for a client's request at least once.
     Ready,
     /// A thread has ended, and its number can be used again. `error`: it could not be started at all.

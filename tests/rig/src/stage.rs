@@ -4,7 +4,7 @@ use crate::call::Call;
 use crate::process::{Graves, Process};
 use crate::threads;
 use regent_server::{Descriptors, EngineChild, Launch, Launcher};
-use regent_wire::control::{self, Event, Order, Start};
+use regent_wire::control::{self, Event, Order, Start, Started};
 use regent_wire::{Engine, Region};
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::net::UnixStream;
@@ -70,7 +70,8 @@ fn play(
     calls: &Sender<Call>,
 ) {
     process.engine().answers();
-    process.say(&Event::Started { version: "played".to_owned(), opcache: None });
+    let started = Started { version: "played".to_owned(), opcache: None, library: None };
+    process.say(&Event::Started(started));
     start.threads.iter().for_each(|thread| threads::start(process, *thread, calls.clone()));
     process.say(&Event::Ready);
     for line in orders.map_while(Result::ok) {

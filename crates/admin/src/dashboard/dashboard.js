@@ -96,8 +96,14 @@ function busiest(pools) {
   return pools.reduce((best, pool) => (!best || pool.requests > best.requests ? pool : best), null)?.name ?? null;
 }
 
-function showAbout({ version, uptime_ms }) {
-  byId("about").textContent = `${version}, up for ${duration(uptime_ms)}`;
+function showAbout({ version, uptime_ms, php }) {
+  const parts = [version, ...(php ? [`PHP ${php.version}`] : []), `up for ${duration(uptime_ms)}`];
+  byId("about").textContent = parts.join(", ");
+  byId("old-php").hidden = php?.state !== "below";
+  if (php?.state === "below") {
+    byId("old-php").textContent = `PHP ${php.version} has holes that are known and run an attacker's code. `
+      + `The lowest version without is ${php.floor}; "regent doctor" says what mends it.`;
+  }
 }
 
 function showPools(pools) {

@@ -530,6 +530,12 @@ fn statistics(pools: Vec<Pool>, poll: u64) -> Statistics {
                 missing: Vec::new(),
             }),
         }],
+        php: Some(regent_admin::Php {
+            version: "8.4.24".into(),
+            package: None,
+            state: regent_admin::PhpState::Below,
+            floor: Some("8.4.28".into()),
+        }),
     }
 }
 

@@ -199,6 +199,7 @@ mod tests {
             circuits: Vec::new(),
             scale_events: Vec::new(),
             generations: Vec::new(),
+            php: None,
         };
         let reading = Box::new(Reading { statistics, unready: unready.map(str::to_owned) });
         Instance { address: address(port), standing: Standing::Answers(reading) }

@@ -256,6 +256,7 @@ mod tests {
             circuits: Vec::new(),
             scale_events: Vec::new(),
             generations: Vec::new(),
+            php: None,
         };
         let threads = Threads { threads: (0..threads).map(thread).collect(), reserved: 0 };
         Snapshot { statistics, threads: ThreadList::new(threads, now), taken_at: now }

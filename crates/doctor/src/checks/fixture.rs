@@ -4,6 +4,7 @@ use crate::machine::{Kernel, Machine};
 use crate::{Finding, PhpFacts};
 use regent_config::{Config, Environment};
 use regent_engines::ThreadCounts;
+use regent_php_floor::Table;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -27,10 +28,11 @@ pub fn php() -> PhpFacts {
     let setting = |(name, value): (&str, &str)| (name.to_owned(), Some(value.to_owned()));
     PhpFacts {
         threads: true,
-        version: "8.4.1".into(),
+        version: "8.4.28".into(),
         ini: Some("/etc/php.ini".into()),
         settings: settings.into_iter().map(setting).collect(),
         extensions: vec!["Core".into(), "Zend OPcache".into()],
+        ..PhpFacts::default()
     }
 }
 
@@ -68,6 +70,15 @@ pub fn machine() -> Machine {
     }
 }
 
+/// Of a fortnight before the machine's time.
+pub fn table() -> Table {
+    let text = r#"{"date": "2027-01-01", "branches": [
+        {"branch": "8.2", "floor": "8.2.36", "holes": ["CVE-1", "CVE-2"]},
+        {"branch": "8.4", "floor": "8.4.28", "holes": ["CVE-1", "CVE-2"]}
+    ]}"#;
+    Table::from_json(text).expect("it is valid")
+}
+
 pub fn config(text: &str) -> Config {
     let environment = Environment { variables: BTreeMap::new(), current_dir: "/srv".into() };
     regent_config::parse("Caddyfile", text, Path::new("/srv"), &environment).expect("it is valid").config
@@ -93,13 +104,14 @@ fn with_which_nothing_is_wrong() {
     let config = config(
         "{\n\tregent {\n\t\trequest_timeout 60s\n\t}\n}\nhttp://:8080 {\n\troot /srv\n\tphp_server\n}\n",
     );
-    assert_eq!(super::examine(&config, &machine()), []);
+    assert_eq!(super::examine(&config, &machine(), &table()), []);
 }
 
 #[test]
 fn without_an_engine_the_rest_is_checked_all_the_same() {
     let config = config("http://:8080 {\n\tphp_server\n}\n");
     let machine = Machine { php: Err("no such file".into()), somaxconn: Some(128), ..machine() };
-    let checks: Vec<_> = super::examine(&config, &machine).iter().map(|finding| finding.check).collect();
+    let checks: Vec<_> =
+        super::examine(&config, &machine, &table()).iter().map(|finding| finding.check).collect();
     assert_eq!(checks, ["php", "somaxconn"]);
 }

@@ -3,7 +3,9 @@
 use crate::common::{Io, backend, eventfd};
 use command_fds::{CommandFdExt, FdMapping};
 use regent_wire::confine::Confinement;
-use regent_wire::control::{self, Event, ModuleStart, Order, PoolStart, Start, ThreadStart, descriptors};
+use regent_wire::control::{
+    self, Event, ModuleStart, Order, PoolStart, Start, Started, ThreadStart, descriptors,
+};
 use regent_wire::names::key;
 use regent_wire::{Geometry, HeadBuilder};
 use std::io::{BufRead, BufReader, Write};
@@ -159,7 +161,7 @@ impl Native {
         let mut started = None;
         loop {
             match self.event() {
-                Event::Started { version, opcache: None } => started = Some(version),
+                Event::Started(Started { version, opcache: None, library: None }) => started = Some(version),
                 Event::Ready => return started.expect("it starts before it is ready"),
                 Event::Log { .. } => {}
                 other => panic!("{other:?}"),

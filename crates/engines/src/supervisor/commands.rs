@@ -2,6 +2,7 @@
 
 use super::autoscaler::ScaleEvent;
 use super::generation::{Generation, GenerationView};
+use super::php::Php;
 use super::profiles::{ProfileAnswer, ProfileWish};
 use super::stacks::TraceAnswer;
 use super::{State, stuck};
@@ -80,6 +81,8 @@ pub struct View {
     pub generations: Vec<GenerationView>,
     /// The memory of the current one.
     pub backend: Arc<EngineMemory>,
+    /// The PHP of the engine that started last. `None`: none has, or it is no PHP.
+    pub php: Option<Php>,
 }
 
 /// A pool, in the order of the plan.
@@ -192,6 +195,7 @@ impl State {
             events: self.autoscaler.events().cloned().collect(),
             generations: self.generations.views(),
             backend: Arc::clone(&self.generations.current.backend),
+            php: self.php.clone(),
         }
     }
 

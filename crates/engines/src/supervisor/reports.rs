@@ -2,23 +2,24 @@
 
 use crate::engine_log;
 use crate::kind::EngineKind;
-use regent_wire::control::{Event, Opcache};
+use regent_wire::control::{Event, Opcache, Started};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-pub(super) fn report_start(kind: EngineKind, version: &str, opcache: Option<Opcache>) {
+pub(super) fn report_start(kind: EngineKind, started: &Started) {
+    let version = started.version.as_str();
     match kind {
         EngineKind::Php => tracing::info!(version, "PHP is running"),
         EngineKind::Native => tracing::info!("running {version}"),
     }
-    if opcache == Some(Opcache::Disabled) {
+    if started.opcache == Some(Opcache::Disabled) {
         tracing::warn!("opcache is off: every request compiles its scripts; set opcache.enable=1 in php.ini");
     }
 }
 
 pub(super) fn log_event(kind: EngineKind, event: &Event) {
     match event {
-        Event::Started { version, opcache } => report_start(kind, version, *opcache),
+        Event::Started(started) => report_start(kind, started),
         Event::Ready => tracing::debug!(engine = %kind, "all threads are ready"),
         Event::Log { level, message, context } => engine_log::log_line(kind, *level, message, context),
         // These are acted upon.

@@ -130,6 +130,8 @@ fn ours_say_what_was_recorded() {
         r#"regent_threads_written_off_total{pool="/app/worker.php"} 1"#.into(),
         r#"regent_scale_events_total{pool="/app/worker.php",direction="up"} 1"#.into(),
         r#"regent_scale_events_total{pool="classic",direction="down"} 0"#.into(),
+        r#"regent_php_info{version="8.4.24",package="",state="below"} 1"#.into(),
+        "regent_php_below_floor 1".into(),
         "regent_generations_total 1".into(),
         "regent_engine_deaths_total 1".into(),
         concat!(r#"regent_build_info{version=""#, env!("CARGO_PKG_VERSION"), r#""} 1"#).into(),
@@ -178,8 +180,8 @@ fn the_first_scrape_has_all_series_with_zero() {
     server.recorder.shed(server.classic.other(), Reason::ClientGone);
     let scrape = server.scrape();
     let mut later = series(&scrape);
-    // Lanes, certificates and upstreams come and go, Caddy has no series of what has not happened, and memory and
-    // spans are looked at.
+    // Lanes, certificates and upstreams come and go, Caddy has no series of what has not happened, and memory,
+    // spans and PHP are looked at.
     let comes_and_goes = [
         "regent_cache_",
         "regent_circuit_open",
@@ -188,6 +190,7 @@ fn the_first_scrape_has_all_series_with_zero() {
         "regent_proxy_",
         "regent_task",
         "regent_memory_",
+        "regent_php_",
         "regent_traces_",
         "caddy_",
     ];

@@ -2,7 +2,7 @@
 
 use regent_metrics::{
     AdminRequest, CacheDiskGauges, CacheGauges, CertificateGauge, CircuitGauge, Gauges, HostLabel, Hosts,
-    HttpRequest, LaneGauges, MemoryGauges, PoolGauges, PoolId, RateZoneGauge, Recorder, Registry,
+    HttpRequest, LaneGauges, MemoryGauges, PhpGauge, PoolGauges, PoolId, RateZoneGauge, Recorder, Registry,
     ReloadOutcome, RouteId, Serves, Standing, TaskEnd, Threads, TraceGauges, UpstreamGauge, render,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,7 +70,25 @@ impl Server {
         let (certificates, upstreams) = (vec![certificate], vec![upstream]);
         let rate_zones = vec![RateZoneGauge { zone: "login".into(), requests: 7, declined: 2, keys: 3 }];
         let traces = Some(TraceGauges { exported: 3, dropped: vec![("queue_full", 1)] });
-        Gauges { pools, lanes, circuits, certificates, upstreams, rate_zones, cache, memory, traces, http }
+        let php = Some(PhpGauge {
+            version: "8.4.24".into(),
+            package: String::new(),
+            state: "below",
+            is_below_floor: true,
+        });
+        Gauges {
+            pools,
+            lanes,
+            circuits,
+            certificates,
+            upstreams,
+            rate_zones,
+            cache,
+            memory,
+            traces,
+            http,
+            php,
+        }
     }
 
     /// What is counted under Caddy's names has no series before.
