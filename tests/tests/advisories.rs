@@ -146,6 +146,7 @@ fn a_matcher_and_what_stands_behind_it_see_one_path() {
 fn the_host_of_a_dot_reached_the_files_of_all_hosts() {
     for site in [
         "root * ROOT/{host}\n\tfile_server",
+        "root ./www/{host}\n\tfile_server",
         "file_server {\n\t\troot ROOT/{host}\n\t}",
         "php_server {\n\t\troot ROOT/{http.request.host.labels.1}.{http.request.host.labels.0}\n\t}",
         "root * ROOT/{hostport}\n\tphp_server",

@@ -249,8 +249,9 @@ void regent_run_script(regent_context *context, const char *filename)
 static zend_result (*next_stream_open)(zend_file_handle *handle);
 
 /*
- * PHP turns a missing primary script into a fatal error; we answer 404 as php-fpm does (500 if only descriptors lack), and without a stat() call before
- * each request: opcache (or the compiler) opens the file only when it has to, and then passes here.
+ * PHP turns a missing primary script into a fatal error; we answer 404 as php-fpm does (500 if only descriptors lack), and
+ * without a stat() call before each request: opcache (or the compiler) opens the file only when it has to, and then passes
+ * here.
  */
 static zend_result open_script(zend_file_handle *handle)
 {

