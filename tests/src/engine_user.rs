@@ -1,5 +1,6 @@
 //! What engines need to run as another user than the server.
 
+use crate::process::copy_program;
 use crate::{Server, Setup, php, until};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +17,7 @@ impl Setup {
         files.extend(native_engine(&files));
         for file in &files {
             let copy = engines.join(file.file_name().expect("a file has a name"));
-            fs::copy(file, &copy).unwrap_or_else(|error| panic!("copying {}: {error}", file.display()));
+            copy_program(file, &copy);
             set_mode(&copy, 0o755);
         }
         for path in [&directory, &engines, &directory.join("www")] {

@@ -30,6 +30,12 @@ pub fn write_program(path: &Path, text: &str) {
     assert!(writer.wait().expect("it is our child").success(), "{} is written", path.display());
 }
 
+/// Copies a program that can be run at once, also by another process, as [`write_program`] writes one.
+pub fn copy_program(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg(from).arg(to).status().expect("there is cp");
+    assert!(copied.success(), "{} is copied", from.display());
+}
+
 /// Whether the process exists and is not a zombie.
 pub fn is_alive(pid: u32) -> bool {
     state_of(pid).is_some_and(|state| state != 'Z' && state != 'X')

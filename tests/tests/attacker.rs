@@ -1,7 +1,7 @@
 //! Somebody runs code of his own in PHP: what is within reach, for each way to run it. docs/security.md has what this test has seen.
 #![forbid(unsafe_code)]
 
-use regent_tests::process::{is_alive, signal};
+use regent_tests::process::{copy_program, is_alive, signal};
 use regent_tests::{Server, Setup, has_landlock, until};
 use rustix::process::Signal;
 use std::fs;
@@ -90,7 +90,7 @@ fn start(way: &Way) -> Server {
     let setup = Setup::new().for_every_user().file("index.php", script());
     let base = setup.directory().to_owned();
     let server = base.join("engine/regent");
-    fs::copy(regent_tests::program(), &server).unwrap();
+    copy_program(&regent_tests::program(), &server);
     for name in ["data", "other"] {
         fs::create_dir(base.join(name)).unwrap();
     }
@@ -128,7 +128,8 @@ fn seen(way: &Way) -> Vec<&'static str> {
     if !way.is_root {
         give_to_service(&caddyfile);
     }
-    let engines: Vec<String> = server.engines().iter().map(u32::to_string).collect();
+    let both = until("both engines run", || Some(server.engines()).filter(|engines| engines.len() == 2));
+    let engines: Vec<String> = both.iter().map(u32::to_string).collect();
     let mut seen: Vec<_> = (0..ATTEMPTS.len())
         .map(|n| {
             let target = format!("/?n={n}&server={}&engines={}", server.pid(), engines.join(","));

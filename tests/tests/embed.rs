@@ -1,6 +1,7 @@
 //! `regent embed`: one executable with PHP and an application, which needs nothing of the machine that made it.
 #![forbid(unsafe_code)]
 
+use regent_tests::process::copy_program;
 use regent_tests::{Setup, php, regent_command};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
@@ -161,7 +162,7 @@ fn complaint_of(output: &Output) -> String {
 fn refuses_what_is_not_whole_or_has_no_safe_place(made: &Made) {
     let arguments = ["php-cli", "-r", "echo 'runs';"];
     let copy = made.directory.path().join("copy");
-    fs::copy(made.program(), &copy).unwrap();
+    copy_program(&made.program(), &copy);
     let length = fs::metadata(&copy).unwrap().len();
     // A file that is open for writing cannot be run.
     let change =

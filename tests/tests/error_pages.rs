@@ -74,7 +74,10 @@ fn the_block_for_the_status_goes_before_the_one_for_all() {
 
 #[test]
 fn a_script_is_the_page_of_what_is_not_there_and_answers_with_its_status() {
-    let server = setup(&format!("{SCRIPT_PAGE}\n\tfile_server")).start();
+    // The script is written anew.
+    let server = setup(&format!("{SCRIPT_PAGE}\n\tfile_server"))
+        .php_options("php_ini opcache.revalidate_freq 0")
+        .start();
     assert_eq!(server.get("/none?x=1").expect(404).text(), "404 Not Found for GET /none?x=1");
     assert_eq!(server.post("/none", "text/plain", "body").expect(404).text(), "404 Not Found for POST /none");
     assert_eq!(server.get("/index.php").expect(404).text(), "404 Not Found for GET /index.php");
