@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_php_with_known_holes_is_a_problem_with_the_remedy_for_where_it_is_from() {
-        let built = of("8.4.24", None, "/root/.cache/regent/php/8.4/lib/libphp.so");
+        let built = of("8.4.24", None, "/home/me/.cache/regent/php/8.4/lib/libphp.so");
         assert!(built.starts_with("Problem: PHP 8.4.24 has known critical holes (CVE-1, CVE-2)"), "{built}");
         assert!(built.contains("without is 8.4.28") && built.contains("make build PHP=zts"), "{built}");
         let of_regent = of("8.4.24", None, "/usr/lib/regent/php/lib/libphp.so");
