@@ -139,7 +139,8 @@ fn the_sockets_are_used_and_outlive_the_server() {
     assert!(ask_unix(&manager.path("site.sock")).ends_with("local"));
     let engine = until("there is an engine", || children_running(server.0.id(), "regent-php").pop());
     assert!(listening_ports(engine).is_empty());
-    assert!(manager.log().contains("which nothing is served at"), "UDP: {}", manager.log());
+    // The UDP socket.
+    manager.wait_for_log("which nothing is served at");
     assert!(server.stop().success());
 
     let mut between = manager.ask("/");

@@ -34,7 +34,6 @@ fn an_engine_that_is_killed_under_load_costs_only_its_running_requests() {
             wait_for_another_engine(&server, old);
         }
     });
-    assert!(answers.len() > 20);
     for Response { status, body, .. } in &answers {
         assert!(
             *status == 502 || (*status == 200 && body == b"ok"),

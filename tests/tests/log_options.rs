@@ -377,6 +377,8 @@ fn the_context_of_a_script_s_line_was_one_text_and_vanished_when_it_was_long() {
         .file("index.php", worker)
         .start();
     server.get("/").expect(200);
+    // What is logged outside of a request comes another way.
+    server.wait_for_log("booted");
     server.wait_for_log("yyyy");
     let log = server.log();
     let line = |what: &str| -> serde_json::Value {

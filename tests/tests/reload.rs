@@ -329,7 +329,7 @@ fn a_worker_that_does_not_boot_is_refused() {
     server.write("broken.php", "<?php throw new RuntimeException('no database');");
     server.write_caddyfile(&caddyfile("num_threads 4\n\t\tworker ROOT/broken.php 1", "php_server"));
     assert_refused(ask_to_reload(&server), "does not boot");
-    assert!(server.log().contains("no database"), "the log says why");
+    server.wait_for_log("no database");
     assert_eq!(server.engine(), engine, "and the new engine is gone");
     assert_eq!(server.get("/index.php").text(), format!("classic {engine}"));
     server.write("broken.php", WORKER);

@@ -60,11 +60,8 @@ fn an_image_serves_behind_a_proxy() {
     ];
     let command = ["frankenphp", "run", "--config", "frankenphp/Caddyfile"];
     let server = image(&command, &environment).start();
-    assert!(
-        server.log().contains("ready: App\\Kernel"),
-        "the entry point asks the application: {}",
-        server.log()
-    );
+    // The entry point asks the application.
+    server.wait_for_log("ready: App\\Kernel");
     check_application(&server);
     check_hub(&server);
     let page = server.get("/").expect(200);
