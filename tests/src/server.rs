@@ -20,6 +20,8 @@ const SERVER: &str = "regent";
 /// The file names of the engines' programs.
 const ENGINE: &str = "regent-php";
 const NATIVE_ENGINE: &str = "regent-native";
+/// Lines for the `frankenphp` block of every test that has no Caddyfile of its own.
+const MORE_OPTIONS: &str = "REGENT_TEST_OPTIONS";
 /// A file of every site, which is asked for until the server answers: no script of the test is to see that.
 const READY_FILE: &str = "is-it-ready.txt";
 
@@ -195,8 +197,9 @@ impl Setup {
     fn config_text(&self) -> String {
         let text = self.caddyfile.clone().unwrap_or_else(|| {
             let wait = if self.php_options.contains("max_wait_time") { "" } else { self.max_wait_time };
+            let more = std::env::var(MORE_OPTIONS).unwrap_or_default();
             format!(
-                "{{\n\tadmin {}\n\t{}\n\tfrankenphp {{\n\t\tphp_ini session.save_path DIRECTORY/sessions\n\t\t{}\n\t\t{wait}\n\t}}\n}}\n\
+                "{{\n\tadmin {}\n\t{}\n\tfrankenphp {{\n\t\tphp_ini session.save_path DIRECTORY/sessions\n\t\t{}\n\t\t{wait}\n\t\t{more}\n\t}}\n}}\n\
                  http://:PORT {{\n\tbind LOOPBACK\n\troot * ROOT\n\t{}\n}}\n",
                 self.admin, self.global_options, self.php_options, self.site
             )

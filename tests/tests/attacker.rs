@@ -67,23 +67,27 @@ struct Way {
     name: &'static str,
     /// In the `frankenphp` block.
     options: &'static str,
-    /// Whether the server is root, as who changes users has to be.
-    is_root: bool,
+    /// Capabilities of the server, for setpriv(1).
+    rights: &'static str,
 }
 
-const WAYS: [Way; 3] = [
-    Way { name: "as it comes", options: "", is_root: false },
-    Way { name: "`user`", options: "user daemon", is_root: true },
+/// What it takes to run PHP as another user.
+const CHANGE_OF_USER: &str = "-all,+setuid,+setgid,+kill";
+
+const WAYS: [Way; 4] = [
+    Way { name: "as it comes", options: "", rights: "-all" },
+    Way { name: "`user`", options: "user daemon", rights: CHANGE_OF_USER },
+    Way { name: "`user` and `confine`", options: "user daemon\n\t\tconfine", rights: CHANGE_OF_USER },
     Way {
         name: "`confine { read; write; exec off }`",
         options: "confine {\n\t\t\tread ROOT\n\t\t\twrite DIRECTORY/tmp\n\t\t\texec off\n\t\t}",
-        is_root: false,
+        rights: "-all",
     },
 ];
 
-/// As a service of systemd runs it: a user of its own, whom no program gives other rights.
+/// As a service of systemd runs it: a user of its own, with these rights, whom no program gives others.
 const SERVICE: &str = "shift; exec setpriv --no-new-privs --reuid=65534 --regid=65534 --clear-groups \
-                       --bounding-set=-all --inh-caps=-all \"$0\" \"$@\"";
+                       --bounding-set=RIGHTS --inh-caps=RIGHTS --ambient-caps=RIGHTS \"$0\" \"$@\"";
 
 /// Two engines, a site with a certificate, and files that are another site's.
 fn start(way: &Way) -> Server {
@@ -104,15 +108,15 @@ fn start(way: &Way) -> Server {
              http:// {{\n\troot * ROOT\n\tphp_server\n}}\nlocalhost {{\n\trespond secured\n}}\n",
             way.options
         ));
-    if way.is_root { setup.start() } else { as_a_service(setup, &server).start() }
+    as_a_service(setup, way, &server).start()
 }
 
-fn as_a_service(setup: Setup, server: &Path) -> Setup {
+fn as_a_service(setup: Setup, way: &Way, server: &Path) -> Setup {
     let base = setup.directory().to_owned();
     for name in ["", "www", "www/index.php", "data", "other", "other/config.php", "tmp", "sessions"] {
         give_to_service(&base.join(name));
     }
-    setup.launcher(&["sh", "-c", SERVICE, &server.to_string_lossy()])
+    setup.launcher(&["sh", "-c", &SERVICE.replace("RIGHTS", way.rights), &server.to_string_lossy()])
 }
 
 /// Of the user that [`SERVICE`] names.
@@ -125,9 +129,7 @@ fn seen(way: &Way) -> Vec<&'static str> {
     let server = start(way);
     let caddyfile = server.directory().join("Caddyfile");
     fs::set_permissions(&caddyfile, fs::Permissions::from_mode(0o600)).unwrap();
-    if !way.is_root {
-        give_to_service(&caddyfile);
-    }
+    give_to_service(&caddyfile);
     let both = until("both engines run", || Some(server.engines()).filter(|engines| engines.len() == 2));
     let engines: Vec<String> = both.iter().map(u32::to_string).collect();
     let mut seen: Vec<_> = (0..ATTEMPTS.len())
@@ -170,9 +172,10 @@ fn what_is_within_reach_of_code_in_php_is_what_the_docs_say() {
     let columns = WAYS.each_ref().map(seen);
     let mut table = String::from("| code in PHP tries to |");
     WAYS.iter().for_each(|way| table.push_str(&format!(" {} |", way.name)));
-    table.push_str("\n|---|---|---|---|\n");
+    table.push_str(&format!("\n|{}\n", "---|".repeat(1 + WAYS.len())));
     for (n, (name, _)) in ATTEMPTS.iter().enumerate() {
-        table.push_str(&format!("| {name} | {} | {} | {} |\n", columns[0][n], columns[1][n], columns[2][n]));
+        let seen = columns.each_ref().map(|column| column[n]).join(" | ");
+        table.push_str(&format!("| {name} | {seen} |\n"));
     }
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/security.md");
     assert!(

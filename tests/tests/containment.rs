@@ -313,20 +313,26 @@ fn scripts_cannot_reach_the_memory_of_the_server() {
     server.stop();
 }
 
-/// systemd's `AmbientCapabilities=CAP_NET_BIND_SERVICE`, which every program inherits.
+/// systemd's `AmbientCapabilities=`, which every program inherits, and keeps when it becomes another user.
 #[test]
-fn scripts_do_not_get_the_servers_right_to_low_ports() {
-    const SCRIPT: &str = "<?php preg_match('/^CapAmb:\\s*(\\w+)/m', file_get_contents('/proc/thread-self/status'), $own); \
-        preg_match('/^CapInh:\\s*(\\w+)/m', shell_exec('cat /proc/self/status'), $childs); echo $own[1], ' ', $childs[1];";
-    let words = ["setpriv", "--inh-caps=-all,+net_bind_service", "--ambient-caps=+net_bind_service"];
+fn scripts_do_not_get_the_servers_rights() {
+    const SCRIPT: &str = "<?php $sets = fn ($status) => preg_match_all('/^Cap(?:Inh|Prm|Eff|Amb):\\s*(\\w+)/m', $status, $found) \
+        ? implode(' ', array_unique($found[1])) : 'none'; \
+        echo $sets(file_get_contents('/proc/thread-self/status')), ' ', $sets(shell_exec('cat /proc/self/status'));";
+    let words = [
+        "setpriv",
+        "--reuid=65534",
+        "--inh-caps=-all,+net_bind_service",
+        "--ambient-caps=-all,+net_bind_service",
+    ];
     let works = Command::new(words[0]).args(&words[1..]).arg("true").status();
     if !works.is_ok_and(|status| status.success()) {
-        println!("skipped: setpriv (util-linux) cannot give the right here");
+        println!("SKIPPED: setpriv (util-linux) cannot give the right here");
         return;
     }
-    let server = Setup::new().file("index.php", SCRIPT).launcher(&words).start();
+    let server = Setup::new().for_every_user().file("index.php", SCRIPT).launcher(&words).start();
     let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
-    assert!(status.contains("CapAmb:\t0000000000000400"), "the server itself has it: {status}");
+    assert!(status.contains("CapPrm:\t0000000000000400"), "the server itself has it: {status}");
     assert_eq!(server.get("/").expect(200).text(), "0000000000000000 0000000000000000");
     server.stop();
 }

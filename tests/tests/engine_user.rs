@@ -1,7 +1,8 @@
 //! PHP as a user of its own. Only root can arrange that: without it, the tests see that the server says so.
 #![forbid(unsafe_code)]
 
-use regent_tests::{Response, Setup, own_address, regent_command};
+use regent_tests::{Response, Server, Setup, own_address, regent_command, until};
+use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -62,6 +63,93 @@ fn an_engine_that_has_crashed_comes_back_as_the_same_user() {
         .start();
     server.get("/?die").expect(502);
     assert_eq!(server.get("/").expect(200).text(), "65534");
+    server.stop();
+}
+
+/// As systemd starts it: as a user without any right but these, and in more groups than its own.
+const SERVICE: [&str; 9] = [
+    "setpriv",
+    "--no-new-privs",
+    "--reuid=1",
+    "--regid=1",
+    "--groups=1,42",
+    "--bounding-set=-all,+setuid,+setgid,+kill",
+    "--inh-caps=-all,+setuid,+setgid,+kill",
+    "--ambient-caps=-all,+setuid,+setgid,+kill",
+    "--",
+];
+
+/// The user, the groups and the capabilities of PHP, and of a program that it starts.
+const RIGHTS: &str = r#"<?php
+$rights = fn ($status) => preg_match_all('/^(?:Uid|Gid|Groups|Cap(?:Inh|Prm|Eff|Amb)):[ \t]*(.*?)[ \t]*$/m', $status, $found) ? $found[1] : [];
+echo json_encode([$rights(file_get_contents('/proc/thread-self/status')), $rights(shell_exec('cat /proc/self/status'))]);"#;
+
+fn assert_has_no_rights(server: &Server) {
+    let (ids, none) = ("65534\t65534\t65534\t65534", "0000000000000000");
+    let rights = json!([ids, ids, "", none, none, none, none]);
+    assert_eq!(server.get("/rights.php").expect(200).json(), json!([rights, rights]));
+}
+
+/// Rights that are passed on and not taken away outlive the change from one user to another, if neither is root; so do groups.
+#[test]
+fn php_kept_the_groups_and_the_capabilities_of_a_server_that_is_not_root() {
+    if !is_root() {
+        return;
+    }
+    let server = setup().file("rights.php", RIGHTS).file("index.php", ATTEMPTS).launcher(&SERVICE).start();
+    assert_has_no_rights(&server);
+    assert_eq!(server.get(&format!("/?a&pid={}", server.pid())).expect(200).text(), "65534 65534 0  /?a 0");
+    server.stop();
+}
+
+#[test]
+fn a_server_that_is_not_root_ends_the_engines_of_another_user_and_starts_others() {
+    if !is_root() {
+        return;
+    }
+    let server = setup()
+        .file("rights.php", RIGHTS)
+        .file("stops.php", "<?php posix_kill(posix_getpgrp(), SIGSTOP);")
+        .launcher(&SERVICE)
+        .start();
+    let engine = server.engine();
+    // It hangs, and has to be killed; a thread of it does not answer, a process of its own does.
+    let status = server.get("/stops.php").status;
+    assert!([200, 502].contains(&status), "{status}");
+    until("another is there", || (server.engines().iter().any(|pid| *pid != engine)).then_some(()));
+    assert_has_no_rights(&server);
+    server.stop();
+}
+
+#[test]
+fn the_server_that_takes_over_has_the_rights_of_the_one_before() {
+    if !is_root() {
+        return;
+    }
+    let server = setup().admin("ADMIN").file("rights.php", RIGHTS).launcher(&SERVICE).start();
+    server.admin().request("POST", "/regent/upgrade").send().expect(200);
+    assert_has_no_rights(&server);
+    server.stop();
+}
+
+#[test]
+fn the_environment_named_a_user_for_every_configuration() {
+    const WHO: &str = "<?php echo posix_geteuid();";
+    let site = || Setup::new().for_every_user().file("index.php", WHO).env("REGENT_PHP_USER", USER);
+    let server = site().start();
+    let expected = if is_root() { 65534 } else { rustix::process::geteuid().as_raw() };
+    assert_eq!(server.get("/").expect(200).text(), expected.to_string());
+    server.stop();
+    if !is_root() {
+        return;
+    }
+    // Who may not does without, and what the configuration says comes first.
+    let powerless = ["setpriv", "--reuid=1", "--regid=1", "--clear-groups", "--inh-caps=-all", "--"];
+    let server = site().launcher(&powerless).start();
+    assert_eq!(server.get("/").expect(200).text(), "1");
+    server.stop();
+    let server = site().php_options("num_threads 2\n\t\tuser daemon").start();
+    assert_eq!(server.get("/").expect(200).text(), "1");
     server.stop();
 }
 

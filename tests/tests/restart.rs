@@ -25,6 +25,29 @@ fn a_restart_did_nothing_on_a_site_without_workers() {
     server.stop();
 }
 
+/// The restart leaves what waits to the engine that drains, which has nobody else for it.
+#[test]
+fn what_waited_for_a_process_that_died_while_its_engine_drained_was_never_answered() {
+    let server = Setup::new()
+        .admin("ADMIN")
+        .php_options("num_threads 1\n\t\tmax_threads 1\n\t\tmax_wait_time off")
+        .file(
+            "dies.php",
+            "<?php while (!file_exists(__DIR__ . '/go')) { usleep(1000); clearstatcache(); } posix_kill(getmypid(), SIGKILL); sleep(60);",
+        )
+        .file("index.php", "<?php echo 'ok';")
+        .start();
+    let mut dying = server.ask("/dies.php");
+    until("it runs", || (server.admin().busy_threads().len() == 1).then_some(()));
+    let mut waiting = server.ask("/");
+    server.admin().wait_for_queue("classic", 1);
+    restart(&server);
+    server.write("go", "");
+    dying.response().expect(502);
+    assert_eq!(waiting.response().expect(200).text(), "ok");
+    server.stop();
+}
+
 /// A worker that is given up after its second failure in a row, beside a classic thread, and another one.
 fn site(broken: &str) -> Server {
     site_with("num_threads 3", broken)

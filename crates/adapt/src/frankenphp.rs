@@ -10,8 +10,8 @@ use crate::text::texts;
 use crate::words::{self, Line};
 use regent_config::{
     Circuit, Confine, Confinement, Enforcement, EngineUser, HealthCheck, Lane, LaneBound, MaxThreads,
-    Namespaces, NativeModule, PhpGlobal, Programs, Scheduling, SlowLog, Spool, Worker, WorkerId, WorkerRef,
-    WorkerScope, escaped,
+    Namespaces, NativeModule, PhpGlobal, Programs, Scheduling, SlowLog, Spool, UserWish, Worker, WorkerId,
+    WorkerRef, WorkerScope, escaped,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -97,7 +97,8 @@ impl Writer<'_> {
             (php.max_memory > 0).then(|| number("max_memory", words::size(php.max_memory))),
             (!php.max_age.is_zero()).then(|| time("max_age", php.max_age)),
             php.program.as_ref().map(|program| path("php", program)),
-            php.user.as_ref().map(user),
+            // What the environment says is not the configuration's.
+            php.user.as_ref().filter(|user| user.wish == UserWish::Firm).map(user),
             confine(&php.confine),
             self.config.global.health.as_ref().map(health),
         ];
@@ -261,7 +262,7 @@ fn spool(spool: &Spool) -> Option<Line> {
 
 fn user(user: &EngineUser) -> Line {
     // On another machine they have other numbers.
-    let EngineUser { name, uid: _, gid: _, group } = user;
+    let EngineUser { name, uid: _, gid: _, group, wish: _ } = user;
     let line = Line::new(["user"]).word(escaped(name));
     group.iter().fold(line, |line, group| line.word(escaped(group)))
 }

@@ -234,9 +234,17 @@ pub struct Stop {
         visible_alias = "admin",
         value_name = "ADDRESS",
         env = "REGENT_ADMIN",
-        default_value = "localhost:2019"
+        default_value = usual_admin()
     )]
     pub address: Address,
+}
+
+/// Where the service of the Debian package has its admin API: closed to scripts, which have another user.
+const ADMIN_OF_SERVICE: &str = "/run/regent/admin.sock";
+
+/// Of the service where it runs, else that of a server whose configuration names none.
+fn usual_admin() -> &'static str {
+    if Path::new(ADMIN_OF_SERVICE).exists() { "unix//run/regent/admin.sock" } else { "localhost:2019" }
 }
 
 /// Commands all of whose words are another program's.
@@ -328,7 +336,7 @@ pub struct Reload {
         visible_alias = "admin",
         value_name = "ADDRESS",
         env = "REGENT_ADMIN",
-        default_value = "localhost:2019"
+        default_value = usual_admin()
     )]
     pub address: Address,
     /// Load it even if it is the current one: workers, links to directories and certificates anew
@@ -356,7 +364,7 @@ pub struct Upgrade {
         visible_alias = "admin",
         value_name = "ADDRESS",
         env = "REGENT_ADMIN",
-        default_value = "localhost:2019"
+        default_value = usual_admin()
     )]
     pub address: Address,
     /// Seconds in which the new process has to be ready, with its workers
@@ -421,7 +429,7 @@ pub struct Admin {
         global = true,
         value_name = "ADDRESS",
         env = "REGENT_ADMIN",
-        default_value = "localhost:2019"
+        default_value = usual_admin()
     )]
     pub address: Address,
 }

@@ -88,6 +88,7 @@ pub fn run(options: Run, embedded: Option<&Embedded>) -> Result<()> {
 /// place.
 pub fn serve(origin: Origin, begin: Begin) -> Result<()> {
     let program = Program::of_process()?;
+    regent_rights::keep_to_itself().context("keeping its capabilities from the programs that it starts")?;
     if let Some(directory) = &begin.directory {
         std::env::set_current_dir(directory).with_context(|| format!("entering {}", directory.display()))?;
     }

@@ -70,8 +70,7 @@ impl Successor for Program {
         NOT_FOR_OTHERS.into_iter().for_each(|name| {
             command.env_remove(name);
         });
-        command
-            .spawn()
+        regent_rights::passed_on(|| command.spawn())
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.path.display())))
     }
 

@@ -130,6 +130,10 @@ fn hidden(sources: &[Arc<Source>]) -> Vec<Template> {
 fn finish(mut cx: Context<'_>, mut file: File, sources: &[Arc<Source>]) -> Result<Loaded, Errors> {
     mapped::name_destinations(&mut file);
     let mut options = global::parse(&mut cx, &file.global);
+    if options.global.php.user.is_none() {
+        let usual = global::user::of_environment(&cx);
+        options.global.php.user = cx.check(usual).flatten();
+    }
     cx.named_routes = NamedRoutes::new(&file.named_routes);
     let servers = sites::parse(&mut cx, &options, &file);
     let heads = servers.iter().map(|server| server.options.limits.max_header_size);

@@ -3,11 +3,13 @@
 mod application;
 mod directories;
 mod kernel;
+mod keys;
+mod modes;
 mod ports;
 
 use crate::php::PhpFacts;
 use application::application;
-use regent_config::{CertificateSource, Config, Environment, Listen, PassedOver};
+use regent_config::{CertificateSource, Config, EngineUser, Environment, Listen, PassedOver, UserWish};
 use regent_engines::{EngineError, ThreadCounts};
 use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeSet;
@@ -19,6 +21,7 @@ use std::time::SystemTime;
 pub use application::Application;
 pub use directories::{Directory, Purpose, WriteState};
 pub use kernel::Kernel;
+pub use keys::Key;
 pub use ports::{OWN_NAME, Port, PortState};
 
 /// Everything that checks look at beside the configuration. `None`: the machine does not say.
@@ -50,6 +53,8 @@ pub struct Machine {
     pub directories: Vec<Directory>,
     /// Files of certificates, and when each expires, or why that cannot be read.
     pub certificates: Vec<(PathBuf, Result<SystemTime, String>)>,
+    /// That are there, and that who asks can see.
+    pub keys: Vec<Key>,
     pub applications: Vec<Application>,
     /// Files of other servers' configurations.
     pub passed_over: Vec<PassedOver>,
@@ -61,9 +66,10 @@ impl Machine {
     pub fn read(config: &Config, engine: &Path) -> Self {
         let cpus = regent_engines::cpus();
         let php = PhpFacts::ask(engine, &config.global.php);
+        let uid = rustix::process::geteuid().as_raw();
         Self {
             now: SystemTime::now(),
-            uid: rustix::process::geteuid().as_raw(),
+            uid,
             directories: directories::read(config, php.as_ref().ok()),
             set_id_mailers: kernel::set_id_mailers(php.as_ref().ok()),
             php,
@@ -79,12 +85,19 @@ impl Machine {
             temporary_files: std::env::temp_dir(),
             ports: tcp_addresses(config).map(Port::read).collect(),
             certificates: certificate_files(config).into_iter().map(expiry).collect(),
+            keys: keys::read(config, user_of_php(config, uid)),
             applications: regent_config::roots(config).iter().map(|root| application(root)).collect(),
             passed_over: Environment::of_process()
                 .map(|environment| regent_config::passed_over(config, &environment))
                 .unwrap_or_default(),
         }
     }
+}
+
+/// Whom PHP runs as where this user starts the server; `None`: as the server.
+pub fn user_of_php(config: &Config, uid: u32) -> Option<&EngineUser> {
+    let user = config.global.php.user.as_ref().filter(|user| user.uid != uid)?;
+    (user.wish == UserWish::Firm || uid == 0).then_some(user)
 }
 
 fn number(file: &str) -> Option<u64> {

@@ -12,7 +12,6 @@ mod heap;
 pub mod processes;
 mod profiling;
 mod reporter;
-mod rights;
 mod sched_batch;
 mod thread_pool;
 
@@ -84,7 +83,6 @@ impl Attached {
         if std::env::args_os().len() > 1 {
             return Err(HostError::Arguments);
         }
-        rights::give_up_low_ports()?;
         die_with_parent()?;
         let socket = UnixStream::from(inherited(descriptors::CONTROL)?);
         let mut lines = BufReader::new(socket.try_clone()?);

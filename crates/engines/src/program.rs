@@ -1,7 +1,7 @@
 //! What the processes of an engine are started from, and by whom.
 
 use command_fds::{CommandFdExt, FdMapping};
-use regent_config::EngineUser;
+use regent_config::{EngineUser, UserWish};
 use regent_wire::control::descriptors;
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -87,16 +87,7 @@ impl Launcher for Executables {
             command.env_remove(name);
         });
         command.fd_mappings(mappings(descriptors)).map_err(io::Error::other)?;
-        // As itself, a server without rights may run it too.
-        let user = user.filter(|user| user.uid != rustix::process::geteuid().as_raw());
-        if let Some(user) = user {
-            // It belongs to no other groups then: see std's `CommandExt::uid`.
-            command.uid(user.uid).gid(user.gid);
-        }
-        let child = command.spawn().map_err(|cause| match user {
-            Some(user) if cause.kind() == io::ErrorKind::PermissionDenied => not_allowed(&cause, user),
-            _ => cause,
-        })?;
+        let child = spawn_as(user, &mut command)?;
         Ok(Box::new(Group(child)))
     }
 }
@@ -107,11 +98,31 @@ fn mappings(Descriptors { memory, control, doorbells }: Descriptors) -> Vec<FdMa
     all.map(|(parent_fd, child_fd)| FdMapping { parent_fd, child_fd }).collect()
 }
 
-fn not_allowed(cause: &io::Error, user: &EngineUser) -> io::Error {
+/// Starts the program as this user, who is in no group but the one that is named.
+pub(crate) fn spawn_as(user: Option<&EngineUser>, command: &mut Command) -> io::Result<Child> {
+    // As itself, a server without rights may run it too.
+    let Some(user) = user.filter(|user| user.uid != rustix::process::geteuid().as_raw()) else {
+        return command.spawn();
+    };
+    let missing = regent_rights::missing_to_change_users();
+    match user.wish {
+        _ if missing.is_empty() => {}
+        UserWish::Firm => return Err(not_allowed(user, &format!("the server lacks {}", missing.join(", ")))),
+        UserWish::IfPossible => return command.spawn(),
+    }
+    // It belongs to no other groups then: see std's `CommandExt::uid`.
+    command.uid(user.uid).gid(user.gid);
+    command.spawn().map_err(|cause| match cause.kind() {
+        io::ErrorKind::PermissionDenied => not_allowed(user, &cause.to_string()),
+        _ => cause,
+    })
+}
+
+fn not_allowed(user: &EngineUser, cause: &str) -> io::Error {
     let name = &user.name;
     let message = format!(
-        "it cannot be run as the user `{name}` ({cause}): start the server as root, and let that user execute the program, or \
-         leave out `user {name}`"
+        "it cannot be run as the user `{name}` ({cause}): start the server as root, or with the capabilities CAP_SETUID, \
+         CAP_SETGID and CAP_KILL, and let that user execute the program; or leave out `user {name}`"
     );
     io::Error::new(io::ErrorKind::PermissionDenied, message)
 }

@@ -249,6 +249,7 @@ impl State {
                 }
             }
         }
+        self.autoscaler.fill_up(&mut self.generations.current);
         self.excuse_standstill();
         self.look_at_resets();
         self.look_at_trials();

@@ -10,4 +10,4 @@
 <h1>It works.</h1>
 <p>This page was made by <?= htmlspecialchars($_SERVER['SERVER_SOFTWARE']) ?> with PHP <?= PHP_MAJOR_VERSION, '.', PHP_MINOR_VERSION ?>.
 <p>To serve your application, name its public directory after <code>root</code> in <code>/etc/regent/Caddyfile</code>, then run
-<code>systemctl reload regent</code>. <code>regent doctor --config /etc/regent/Caddyfile</code> says what to improve.
+<code>sudo systemctl reload regent</code>. <code>sudo regent doctor --config /etc/regent/Caddyfile</code> says what to improve.

@@ -2,6 +2,7 @@
 
 use crate::process::Process;
 use crate::until;
+use regent_wire::control::Event;
 use regent_wire::names::WELL_KNOWN;
 use regent_wire::{ClientGone, Completion, EngineThread, Head, HeadKind};
 use std::os::unix::process::ExitStatusExt;
@@ -211,6 +212,12 @@ impl Call {
         let thread = self.running.thread.take().expect("invariant: it goes back at the end");
         // It goes nowhere when the rig has ended.
         let _ = self.running.back.send(Back::Crash(thread));
+    }
+
+    /// The process says that this thread does not come back from its request for now.
+    pub fn straggle(&self) {
+        let (index, since) = (self.thread() as u16, regent_wire::clock::now());
+        self.running.process.say(&Event::Straggles { index, started_ns: since.as_nanos() as u64 });
     }
 
     /// The process says what is no event, again and again.

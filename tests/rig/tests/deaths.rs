@@ -307,3 +307,26 @@ fn with_several_processes_the_death_of_one_costs_what_its_threads_ran() {
     call.answer(200, "next");
     next.response().expect(200);
 }
+
+/// A thread that does not come back has its number until it ends. What was to take the place of the last ones found none, and was
+/// never made up for: the pool had no thread, and what waited was never answered.
+#[test]
+fn a_pool_whose_stragglers_had_all_numbers_was_never_filled_again() {
+    /// One, and those that there are for the places of others (`SPARE_THREADS`).
+    const NUMBERS: usize = 17;
+    let rig = site(1, "request_timeout off").start();
+    let mut stragglers: Vec<_> = (0..NUMBERS)
+        .map(|number| {
+            let (client, call) = next_of(&rig, &format!("/?{number}"));
+            call.straggle();
+            (client, call)
+        })
+        .collect();
+    let mut waiting = rig.ask("/?waits");
+    rig.wait_for_queue(1);
+    let (mut client, call) = stragglers.pop().expect("there are some");
+    call.answer(200, "late");
+    client.response().expect(200);
+    rig.answer("served");
+    assert_eq!(waiting.response().expect(200).text(), "served");
+}

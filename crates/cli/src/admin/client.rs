@@ -1,7 +1,7 @@
 //! A client of the admin listener: one call, one connection.
 
 use super::units::printable;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use http::header::{CONNECTION, HOST, ORIGIN};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Empty, Limited};
@@ -11,6 +11,7 @@ use hyper_util::rt::TokioIo;
 use regent_admin::Address;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -112,7 +113,14 @@ impl Client {
                 self.converse(stream, method, target).await
             }
             Address::Unix(path) => {
-                let stream = UnixStream::connect(path).await.with_context(absent)?;
+                let connected = UnixStream::connect(path).await;
+                let stream = connected.map_err(|error| match error.kind() {
+                    io::ErrorKind::PermissionDenied => anyhow!(
+                        "{}: only the server's user may ask it, and root: run this with sudo",
+                        self.address
+                    ),
+                    _ => anyhow!(error).context(absent()),
+                })?;
                 self.converse(stream, method, target).await
             }
         }

@@ -36,7 +36,7 @@ mod slow_log;
 mod spool;
 mod storage;
 mod task;
-mod user;
+pub(crate) mod user;
 
 pub(crate) use https::AutoHttps;
 pub(crate) use servers::{ServerBlock, Servers};

@@ -213,6 +213,17 @@ pub struct EngineUser {
     /// As it was written; `None`: it is the user's own.
     #[serde(skip)]
     pub group: Option<String>,
+    #[serde(skip)]
+    pub wish: UserWish,
+}
+
+/// What a server does that may not run PHP as another user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserWish {
+    /// The configuration names the user: the server does not start.
+    Firm,
+    /// The environment does, for every configuration: PHP runs as the server.
+    IfPossible,
 }
 
 /// The most threads that scaling may reach.

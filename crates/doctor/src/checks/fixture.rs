@@ -65,6 +65,7 @@ pub fn machine() -> Machine {
         ports: Vec::new(),
         directories: Vec::new(),
         certificates: Vec::new(),
+        keys: Vec::new(),
         applications: Vec::new(),
         passed_over: Vec::new(),
     }

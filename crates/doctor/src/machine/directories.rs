@@ -1,9 +1,9 @@
 //! Directories that the server and PHP write to.
 
+use super::modes::{SEARCH, WRITE, permits};
 use crate::php::PhpFacts;
 use regent_config::{Config, EngineUser, LogConfig, LogOutput};
 use rustix::fs::{Access, FsWord, access, statfs, statvfs};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// `f_type` of a tmpfs (statfs(2)).
@@ -81,7 +81,7 @@ fn directory(path: PathBuf, purpose: Purpose, php_user: Option<&EngineUser>) -> 
     // What is to be made lies where its nearest ancestor does.
     let existing = path.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(Path::new("/")).to_owned();
     let writable = match php_user.filter(|_| matches!(purpose, Purpose::Sessions | Purpose::Uploads)) {
-        Some(user) => may_write(&existing, user),
+        Some(user) => permits(&existing, user, WRITE | SEARCH),
         None => access(&existing, Access::WRITE_OK | Access::EXEC_OK).is_ok(),
     };
     let state = match (existing == path, writable) {
@@ -96,22 +96,12 @@ fn directory(path: PathBuf, purpose: Purpose, php_user: Option<&EngineUser>) -> 
     Directory { path, purpose, state, in_memory, free }
 }
 
-/// By the directory's mode: what access control lists say is not looked at.
-fn may_write(directory: &Path, user: &EngineUser) -> bool {
-    const WRITE_AND_SEARCH: u32 = 0o3;
-    let Ok(found) = directory.metadata() else { return false };
-    let bits = match (found.uid() == user.uid, found.gid() == user.gid) {
-        (true, _) => found.mode() >> 6,
-        (false, true) => found.mode() >> 3,
-        (false, false) => found.mode(),
-    };
-    user.uid == 0 || bits & WRITE_AND_SEARCH == WRITE_AND_SEARCH
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use regent_config::UserWish;
     use std::fs;
+    use std::os::unix::fs::MetadataExt;
     use std::os::unix::fs::PermissionsExt;
 
     fn state(path: &Path, purpose: Purpose) -> WriteState {
@@ -133,7 +123,7 @@ mod tests {
     fn what_php_writes_has_to_be_open_to_its_user() {
         let base = tempfile::tempdir().unwrap();
         let own = base.path().metadata().unwrap();
-        let user = |uid, gid| EngineUser { name: "web".into(), uid, gid, group: None };
+        let user = |uid, gid| EngineUser { name: "web".into(), uid, gid, group: None, wish: UserWish::Firm };
         let set_mode = |mode| fs::set_permissions(base.path(), fs::Permissions::from_mode(mode)).unwrap();
         for (mode, user, expected) in [
             (0o700, user(own.uid(), 0), true),
@@ -143,7 +133,7 @@ mod tests {
             (0o703, user(4321, 4321), true),
         ] {
             set_mode(mode);
-            assert_eq!(may_write(base.path(), &user), expected, "{mode:o} {user:?}");
+            assert_eq!(permits(base.path(), &user, WRITE | SEARCH), expected, "{mode:o} {user:?}");
         }
         set_mode(0o700);
         let state = |purpose| directory(base.path().to_owned(), purpose, Some(&user(4321, 4321))).state;

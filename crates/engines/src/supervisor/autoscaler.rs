@@ -187,6 +187,18 @@ impl Autoscaler {
         self.start(generation, pool, 1, clock::now());
     }
 
+    /// Starts what the pools lack of their least: of those that were to take the places of others for some there was no number,
+    /// as each that does not come back has one until it ends, and some could not be started.
+    pub fn fill_up(&mut self, generation: &mut Generation) {
+        let now = clock::now();
+        for pool in 0..self.pools.len() {
+            if now >= self.pools[pool].paused_until && self.shared.circuits.boot_phase(pool).is_none() {
+                let missing = self.wanted(generation, pool) - generation.threads.size(pool as u16);
+                self.start(generation, pool, missing, now);
+            }
+        }
+    }
+
     /// The time between two looks while nobody waits.
     pub fn idle(&mut self) -> Duration {
         self.look_after = SHORTEST_LOOK;

@@ -1,7 +1,7 @@
 //! The process of a task, and all that it has started.
 
 use super::TaskPlan;
-use crate::program::SERVICE_MANAGERS;
+use crate::program::{SERVICE_MANAGERS, spawn_as};
 use regent_wire::control;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io;
@@ -31,11 +31,7 @@ impl TaskProcess {
             command.env_remove(name);
         });
         command.envs(plan.task.env.iter().map(|(name, value)| (name, value)));
-        let user = plan.user.as_ref().filter(|user| user.uid != rustix::process::geteuid().as_raw());
-        if let Some(user) = user {
-            command.uid(user.uid).gid(user.gid);
-        }
-        let mut child = command.spawn()?;
+        let mut child = spawn_as(plan.user.as_ref(), &mut command)?;
         let pipes = child.stdout.take().zip(child.stderr.take());
         let (stdout, stderr) = pipes.ok_or_else(|| io::Error::other("it has no pipes"))?;
         let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
