@@ -108,7 +108,16 @@ pub(crate) fn spawn_as(user: Option<&EngineUser>, command: &mut Command) -> io::
     match user.wish {
         _ if missing.is_empty() => {}
         UserWish::Firm => return Err(not_allowed(user, &format!("the server lacks {}", missing.join(", ")))),
-        UserWish::IfPossible => return command.spawn(),
+        UserWish::IfPossible => {
+            if rustix::process::geteuid().is_root() {
+                tracing::warn!(
+                    user = user.name,
+                    ?missing,
+                    "PHP runs as root: the server lacks what it takes to change users"
+                );
+            }
+            return command.spawn();
+        }
     }
     // It belongs to no other groups then: see std's `CommandExt::uid`.
     command.uid(user.uid).gid(user.gid);
