@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::fastcgi::{END, Fpm, STDERR, STDOUT, receive, record, responder};
-use regent_tests::{Server, Setup, Upstream, own_address, until};
+use regent_tests::{Server, Setup, Upstream, keep_asking, own_address, until};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::mpsc;
@@ -390,5 +390,31 @@ fn a_php_fpm_serves_a_site() {
     assert_eq!(server.request("HEAD", "/large.php").send().expect(200).body.len(), 0);
     server.wait_for_log("noted");
     until("both processes are free again", || (server.get("/info.php").status == 200).then_some(()));
+    server.stop();
+}
+
+/// As docs/from-php-fpm.md has it.
+#[test]
+fn a_site_moves_from_php_fpm_and_back_under_load_without_a_lost_request() {
+    let upstream = responder(|_| b"Content-Type: text/plain\r\n\r\nfpm".to_vec());
+    let caddyfile = |site: &str| {
+        format!(
+            "{{\n\tadmin ADMIN\n\tfrankenphp {{\n\t\tnum_threads 2\n\t\tmax_wait_time off\n\t}}\n}}\n\
+             http://:PORT {{\n\tbind LOOPBACK\n\troot * ROOT\n\tencode zstd br gzip\n\t{site}\n}}\n"
+        )
+    };
+    let of_fpm = caddyfile(&format!("php_fastcgi {}\n\tfile_server", upstream.address()));
+    let own = caddyfile("php_server");
+    let server = Setup::new().file("index.php", "<?php echo 'own';").caddyfile(&of_fpm).start();
+    let answers = keep_asking(&server, 4, "/", || {
+        for (text, expected) in [(&own, "own"), (&of_fpm, "fpm"), (&own, "own")] {
+            server.write_caddyfile(text);
+            server.admin().request("POST", "/regent/reload").send().expect(200);
+            assert_eq!(server.get("/").expect(200).text(), expected);
+        }
+    });
+    for answer in answers {
+        assert!(["own", "fpm"].contains(&answer.expect(200).text().as_str()));
+    }
     server.stop();
 }
