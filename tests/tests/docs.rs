@@ -8,6 +8,8 @@ use std::process::Output;
 
 /// Its examples are parts of a configuration; the tests of `regent-config` are about those.
 const FRAGMENTS: &str = "docs/configuration.md";
+/// All pages, in the order in which they are needed.
+const CONTENTS: &str = "docs/SUMMARY.md";
 /// One decision a page, for those who change the server.
 const DESIGN: &str = "docs/design/";
 
@@ -57,11 +59,15 @@ fn links_between_the_documents_lead_somewhere() {
 }
 
 #[test]
-fn every_page_is_linked_from_the_first() {
-    let links = links(&read("README.md"));
-    let is_of_users = |page: &&String| *page != "README.md" && !page.starts_with(DESIGN);
-    for page in pages().iter().filter(is_of_users) {
-        assert!(links.iter().any(|link| link == page), "README.md does not link to {page}");
+fn every_page_is_linked_from_the_table_of_contents_and_that_from_the_first() {
+    assert!(
+        links(&read("README.md")).iter().any(|link| link == CONTENTS),
+        "README.md does not link to {CONTENTS}"
+    );
+    let links = links(&read(CONTENTS));
+    for page in pages_in("docs/").filter(|page| page != CONTENTS) {
+        let name = page.trim_start_matches("docs/");
+        assert!(links.iter().any(|link| link == name), "{CONTENTS} does not link to {page}");
     }
 }
 
