@@ -8,7 +8,7 @@
 //! | `default_bind ADDRESS…` | all of the machine's addresses | where sites without [bind](#bind) listen, and what redirects to them; several lines add up |
 //! | `https_port N` | 443 | port of HTTPS, for addresses that name none |
 //! | `auto_https …`, `local_certs`, `storage …`, … | | certificates and redirects to HTTPS; see `https.rs` |
-//! | `grace_period DURATION` | 10s | how long a stop waits for running requests; 0: as long as they take |
+//! | `grace_period DURATION` | 10s | how long running requests may go on after a stop, a reload that replaces the engine, or an upgrade; 0: as long as they take |
 //! | `log [NAME] { … }` | | the server's own log, and others beside it; see `logs.rs` and `directives/log.rs` |
 //! | `shutdown_delay DURATION` | 0 | how long the server goes on serving when it is told to stop, before `grace_period` begins; see [behind a load balancer](load-balancers.md#before-a-stop) |
 //! | `debug` | | level DEBUG for that log |
