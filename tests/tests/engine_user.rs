@@ -133,6 +133,18 @@ fn the_server_that_takes_over_has_the_rights_of_the_one_before() {
 }
 
 #[test]
+fn programs_of_scripts_are_at_home_where_their_user_is() {
+    if !is_root() {
+        return;
+    }
+    const HOME: &str =
+        "<?php echo getenv('HOME'), ' ', getenv('USER'), ' ', trim(shell_exec('echo $LOGNAME'));";
+    let server = setup().file("index.php", HOME).start();
+    assert_eq!(server.get("/").expect(200).text(), format!("/nonexistent {USER} {USER}"));
+    server.stop();
+}
+
+#[test]
 fn the_environment_named_a_user_for_every_configuration() {
     const WHO: &str = "<?php echo posix_geteuid();";
     let site = || Setup::new().for_every_user().file("index.php", WHO).env("REGENT_PHP_USER", USER);
@@ -150,6 +162,29 @@ fn the_environment_named_a_user_for_every_configuration() {
     server.stop();
     let server = site().php_options("num_threads 2\n\t\tuser daemon").start();
     assert_eq!(server.get("/").expect(200).text(), "1");
+    server.stop();
+}
+
+/// Who can change the configuration would be root by that.
+#[test]
+fn a_server_that_is_not_root_started_php_as_root() {
+    if !is_root() {
+        return;
+    }
+    let server = setup().admin("ADMIN").file("rights.php", RIGHTS).launcher(&SERVICE).start();
+    let text = format!(
+        "{{\nadmin {}\nregent {{\nuser root\n}}\n}}\nhttp://{} {{\nphp_server\n}}\n",
+        server.admin().address(),
+        server.address()
+    );
+    let refused = server.admin().request("POST", "/load").body("text/caddyfile", text).send();
+    assert_ne!(refused.status, 200);
+    assert!(
+        refused.text().contains("a server that is not root starts nothing as root"),
+        "{}",
+        refused.text()
+    );
+    assert_has_no_rights(&server);
     server.stop();
 }
 

@@ -121,6 +121,15 @@ fn a_restart_of_workers_mixed_their_new_code_with_the_root_of_the_release_before
     server.stop();
 }
 
+/// Sets it when it goes.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Kept connections of requests that have ended hold nothing.
 #[test]
 fn releases_follow_each_other_under_load_and_the_one_before_is_deleted() {
@@ -128,6 +137,8 @@ fn releases_follow_each_other_under_load_and_the_one_before_is_deleted() {
     let (begun, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let versions = in_parallel(3, |number| {
         if number == 0 {
+            // Also if this fails, or the others go on for ever.
+            let _over = Over(&is_over);
             until("both have an answer", || (begun.load(Ordering::Relaxed) == 2).then_some(()));
             for version in 2..12 {
                 write_release(server.directory(), version);
@@ -136,7 +147,6 @@ fn releases_follow_each_other_under_load_and_the_one_before_is_deleted() {
                 let before = server.directory().join("releases").join((version - 1).to_string());
                 fs::remove_dir_all(before).expect("it was written before");
             }
-            is_over.store(true, Ordering::Relaxed);
             return Vec::new();
         }
         let mut conn = server.connect();

@@ -262,7 +262,7 @@ fn spool(spool: &Spool) -> Option<Line> {
 
 fn user(user: &EngineUser) -> Line {
     // On another machine they have other numbers.
-    let EngineUser { name, uid: _, gid: _, group, wish: _ } = user;
+    let EngineUser { name, uid: _, gid: _, group, home: _, wish: _ } = user;
     let line = Line::new(["user"]).word(escaped(name));
     group.iter().fold(line, |line, group| line.word(escaped(group)))
 }

@@ -104,6 +104,10 @@ pub(crate) fn spawn_as(user: Option<&EngineUser>, command: &mut Command) -> io::
     let Some(user) = user.filter(|user| user.uid != rustix::process::geteuid().as_raw()) else {
         return command.spawn();
     };
+    // Its rights would be those of whoever may change its configuration.
+    if user.uid == 0 {
+        return Err(not_allowed(user, "a server that is not root starts nothing as root"));
+    }
     let missing = regent_rights::missing_to_change_users();
     match user.wish {
         _ if missing.is_empty() => {}
@@ -121,6 +125,11 @@ pub(crate) fn spawn_as(user: Option<&EngineUser>, command: &mut Command) -> io::
     }
     // It belongs to no other groups then: see std's `CommandExt::uid`.
     command.uid(user.uid).gid(user.gid);
+    // Programs of scripts look for their settings there.
+    if let Some(home) = &user.home {
+        command.env("HOME", &home.directory).env("SHELL", &home.shell);
+        command.env("USER", &user.name).env("LOGNAME", &user.name);
+    }
     command.spawn().map_err(|cause| match cause.kind() {
         io::ErrorKind::PermissionDenied => not_allowed(user, &cause.to_string()),
         _ => cause,

@@ -249,7 +249,9 @@ impl State {
                 }
             }
         }
-        self.autoscaler.fill_up(&mut self.generations.current);
+        if self.autoscaler.fill_up(&mut self.generations.current) > 0 {
+            self.note_given_up();
+        }
         self.excuse_standstill();
         self.look_at_resets();
         self.look_at_trials();

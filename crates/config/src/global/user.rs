@@ -10,7 +10,7 @@
 
 use crate::call::Call;
 use crate::context::Context;
-use crate::model::{EngineUser, UserWish};
+use crate::model::{EngineUser, UserHome, UserWish};
 use crate::problems::error;
 use regent_caddyfile::{Error, Token};
 use std::fs;
@@ -60,7 +60,11 @@ pub(crate) fn of_environment(cx: &Context<'_>) -> Result<Option<EngineUser>, Err
 /// Those that are not there have the number of [`NOBODY`].
 fn of_names(name: &str, group: Option<&str>, wish: UserWish) -> Result<EngineUser, String> {
     let no_numbers = |name: &str| format!("the line of `{name}` has no numbers");
-    let (uid, own_gid) = match (find(USERS, name)?, name.parse()) {
+    let line = find(USERS, name)?;
+    let home = line.as_ref().and_then(|fields| {
+        Some(UserHome { directory: fields.get(5)?.clone(), shell: fields.get(6)?.clone() })
+    });
+    let (uid, own_gid) = match (line, name.parse()) {
         (Some(fields), _) => {
             let numbers = number(&fields, 2).zip(number(&fields, 3));
             numbers.ok_or_else(|| no_numbers(name))?
@@ -77,7 +81,7 @@ fn of_names(name: &str, group: Option<&str>, wish: UserWish) -> Result<EngineUse
             (None, number) => number.unwrap_or(NOBODY),
         },
     };
-    Ok(EngineUser { name: name.to_owned(), uid, gid, group: group.map(str::to_owned), wish })
+    Ok(EngineUser { name: name.to_owned(), uid, gid, group: group.map(str::to_owned), home, wish })
 }
 
 fn missing_user(user: &EngineUser) -> Option<String> {
@@ -123,15 +127,25 @@ mod tests {
 
     #[test]
     fn users_by_name_and_number() {
-        let user = |arguments: &str| config(&text(arguments)).global.php.user;
+        let user = |arguments: &str| {
+            let user = config(&text(arguments)).global.php.user?;
+            Some(EngineUser { home: None, ..user })
+        };
         let user_of = |name: &str, uid, gid, group: Option<&str>| {
             let group = group.map(str::to_owned);
-            Some(EngineUser { name: name.into(), uid, gid, group, wish: UserWish::Firm })
+            Some(EngineUser { name: name.into(), uid, gid, group, home: None, wish: UserWish::Firm })
         };
         assert_eq!(user("root"), user_of("root", 0, 0, None));
         assert_eq!(user("4000000"), user_of("4000000", 4_000_000, 4_000_000, None));
         assert_eq!(user("4000000 root"), user_of("4000000", 4_000_000, 0, Some("root")));
         assert_eq!(user("root 4000000"), user_of("root", 0, 4_000_000, Some("4000000")));
+    }
+
+    #[test]
+    fn a_user_is_at_home_where_passwd_says_and_a_number_nowhere() {
+        let home = |arguments: &str| config(&text(arguments)).global.php.user.unwrap().home;
+        assert!(home("root").is_some_and(|home| home.directory.starts_with('/') && !home.shell.is_empty()));
+        assert_eq!(home("4000000"), None);
     }
 
     #[test]

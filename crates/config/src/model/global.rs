@@ -213,8 +213,18 @@ pub struct EngineUser {
     /// As it was written; `None`: it is the user's own.
     #[serde(skip)]
     pub group: Option<String>,
+    /// The home and the shell of passwd(5); `None`: the user is a number that is not there.
+    #[serde(skip)]
+    pub home: Option<UserHome>,
     #[serde(skip)]
     pub wish: UserWish,
+}
+
+/// Where a user is at home.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserHome {
+    pub directory: String,
+    pub shell: String,
 }
 
 /// What a server does that may not run PHP as another user.

@@ -2,7 +2,7 @@
 
 use crate::machine::user_of_php;
 use crate::{Finding, Machine};
-use regent_config::{Config, Confine, UserWish};
+use regent_config::{AdminListen, Config, Confine, UserWish};
 
 const STOLEN: &str =
     "Who finds a hole in an application takes the keys with him, and can be the site for everybody else.";
@@ -28,6 +28,20 @@ pub(super) fn check(config: &Config, machine: &Machine, findings: &mut Vec<Findi
         _ => {}
     }
     check_keys(config, machine, findings);
+    check_admin(config, machine, findings);
+}
+
+/// The admin API has the server do what anybody likes who may ask it.
+fn check_admin(config: &Config, machine: &Machine, findings: &mut Vec<Finding>) {
+    let is_open =
+        config.global.admin.as_ref().is_some_and(|admin| matches!(admin.listen, AdminListen::Tcp { .. }));
+    let Some(user) = user_of_php(config, machine.uid).filter(|_| is_open) else { return };
+    findings.push(Finding::advice(
+        "admin_for_scripts",
+        format!("scripts run as {}, and can ask the admin API all the same", user.name),
+        "They can load a configuration by it, and so undo that they are another user than the server.",
+        "Write `admin unix//run/regent/admin.sock`, or `admin off`, in the global options.",
+    ));
 }
 
 fn check_keys(config: &Config, machine: &Machine, findings: &mut Vec<Finding>) {

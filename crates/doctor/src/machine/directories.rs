@@ -123,7 +123,14 @@ mod tests {
     fn what_php_writes_has_to_be_open_to_its_user() {
         let base = tempfile::tempdir().unwrap();
         let own = base.path().metadata().unwrap();
-        let user = |uid, gid| EngineUser { name: "web".into(), uid, gid, group: None, wish: UserWish::Firm };
+        let user = |uid, gid| EngineUser {
+            name: "web".into(),
+            uid,
+            gid,
+            group: None,
+            home: None,
+            wish: UserWish::Firm,
+        };
         let set_mode = |mode| fs::set_permissions(base.path(), fs::Permissions::from_mode(mode)).unwrap();
         for (mode, user, expected) in [
             (0o700, user(own.uid(), 0), true),

@@ -75,8 +75,14 @@ mod tests {
         let text = format!("{{\nstorage file_system {}\n}}\n:80 {{\n}}\n", base.path().display());
         let environment = regent_config::Environment { variables: [].into(), current_dir: "/".into() };
         let config = regent_config::parse("Caddyfile", &text, Path::new("/"), &environment).unwrap().config;
-        let stranger =
-            EngineUser { name: "web".into(), uid: 4321, gid: 4321, group: None, wish: UserWish::Firm };
+        let stranger = EngineUser {
+            name: "web".into(),
+            uid: 4321,
+            gid: 4321,
+            group: None,
+            home: None,
+            wish: UserWish::Firm,
+        };
         let open = |user: Option<&EngineUser>| {
             let keys = read(&config, user);
             assert_eq!(keys.iter().map(|key| key.path.as_path()).collect::<Vec<_>>(), [file.as_path()]);

@@ -188,15 +188,16 @@ impl Autoscaler {
     }
 
     /// Starts what the pools lack of their least: of those that were to take the places of others for some there was no number,
-    /// as each that does not come back has one until it ends, and some could not be started.
-    pub fn fill_up(&mut self, generation: &mut Generation) {
-        let now = clock::now();
+    /// as each that does not come back has one until it ends, and some could not be started. Returns how many were started.
+    pub fn fill_up(&mut self, generation: &mut Generation) -> u16 {
+        let (now, mut started) = (clock::now(), 0);
         for pool in 0..self.pools.len() {
             if now >= self.pools[pool].paused_until && self.shared.circuits.boot_phase(pool).is_none() {
                 let missing = self.wanted(generation, pool) - generation.threads.size(pool as u16);
-                self.start(generation, pool, missing, now);
+                started += self.start(generation, pool, missing, now);
             }
         }
+        started
     }
 
     /// The time between two looks while nobody waits.
@@ -209,12 +210,13 @@ impl Autoscaler {
     pub fn add(&mut self, generation: &mut Generation, pool: usize, count: u16) -> Result<u16, (u16, u16)> {
         let (has, size) = (generation.threads.size(pool as u16), self.wanted(generation, pool));
         let (missing, most) = (size - has, self.pools[pool].plan.most);
-        generation.threads.forget_failed(pool as u16);
-        let free = generation.threads.free().saturating_sub(usize::from(missing));
+        let failed = usize::from(generation.threads.failed(pool as u16));
+        let free = (generation.threads.free() + failed).saturating_sub(usize::from(missing));
         let room = free.min(usize::from(most.saturating_sub(size)));
         if usize::from(count) > room {
             return Err((size, size + room as u16));
         }
+        generation.threads.forget_failed(pool as u16);
         self.start(generation, pool, missing + count, clock::now());
         self.set_by_hand(pool, size, size + count, "added by hand");
         Ok(size + count)
