@@ -1,6 +1,7 @@
 //! PHP as a user of its own. Only root can arrange that: without it, the tests see that the server says so.
 #![forbid(unsafe_code)]
 
+use regent_tests::process::copy_program;
 use regent_tests::{Response, Server, Setup, own_address, regent_command, until};
 use serde_json::json;
 use std::fs;
@@ -67,17 +68,17 @@ fn an_engine_that_has_crashed_comes_back_as_the_same_user() {
 }
 
 /// As systemd starts it: as a user without any right but these, and in more groups than its own.
-const SERVICE: [&str; 9] = [
-    "setpriv",
-    "--no-new-privs",
-    "--reuid=1",
-    "--regid=1",
-    "--groups=1,42",
-    "--bounding-set=-all,+setuid,+setgid,+kill",
-    "--inh-caps=-all,+setuid,+setgid,+kill",
-    "--ambient-caps=-all,+setuid,+setgid,+kill",
-    "--",
-];
+const SERVICE: &str = "shift; exec setpriv --no-new-privs --reuid=1 --regid=1 --groups=1,42 \
+                       --bounding-set=-all,+setuid,+setgid,+kill --inh-caps=-all,+setuid,+setgid,+kill \
+                       --ambient-caps=-all,+setuid,+setgid,+kill \"$0\" \"$@\"";
+
+/// From a place where that user can start it too.
+fn as_a_service() -> Setup {
+    let setup = setup();
+    let server = setup.directory().join("engine/regent");
+    copy_program(&regent_tests::program(), &server);
+    setup.launcher(&["sh", "-c", SERVICE, &server.to_string_lossy()])
+}
 
 /// The user, the groups and the capabilities of PHP, and of a program that it starts.
 const RIGHTS: &str = r#"<?php
@@ -96,7 +97,7 @@ fn php_kept_the_groups_and_the_capabilities_of_a_server_that_is_not_root() {
     if !is_root() {
         return;
     }
-    let server = setup().file("rights.php", RIGHTS).file("index.php", ATTEMPTS).launcher(&SERVICE).start();
+    let server = as_a_service().file("rights.php", RIGHTS).file("index.php", ATTEMPTS).start();
     assert_has_no_rights(&server);
     assert_eq!(server.get(&format!("/?a&pid={}", server.pid())).expect(200).text(), "65534 65534 0  /?a 0");
     server.stop();
@@ -107,10 +108,9 @@ fn a_server_that_is_not_root_ends_the_engines_of_another_user_and_starts_others(
     if !is_root() {
         return;
     }
-    let server = setup()
+    let server = as_a_service()
         .file("rights.php", RIGHTS)
         .file("stops.php", "<?php posix_kill(posix_getpgrp(), SIGSTOP);")
-        .launcher(&SERVICE)
         .start();
     let engine = server.engine();
     // It hangs, and has to be killed; a thread of it does not answer, a process of its own does.
@@ -126,7 +126,7 @@ fn the_server_that_takes_over_has_the_rights_of_the_one_before() {
     if !is_root() {
         return;
     }
-    let server = setup().admin("ADMIN").file("rights.php", RIGHTS).launcher(&SERVICE).start();
+    let server = as_a_service().admin("ADMIN").file("rights.php", RIGHTS).start();
     server.admin().request("POST", "/regent/upgrade").send().expect(200);
     assert_has_no_rights(&server);
     server.stop();
@@ -171,7 +171,7 @@ fn a_server_that_is_not_root_started_php_as_root() {
     if !is_root() {
         return;
     }
-    let server = setup().admin("ADMIN").file("rights.php", RIGHTS).launcher(&SERVICE).start();
+    let server = as_a_service().admin("ADMIN").file("rights.php", RIGHTS).start();
     let text = format!(
         "{{\nadmin {}\nregent {{\nuser root\n}}\n}}\nhttp://{} {{\nphp_server\n}}\n",
         server.admin().address(),
