@@ -91,9 +91,23 @@ mod tests {
     use crate::machine::Key;
 
     fn of(options: &str, uid: u32) -> String {
-        let config =
-            config(&format!("{{\n\tregent {{\n{options}\n\t}}\n}}\nhttp://:8080 {{\n\tphp_server\n}}\n"));
+        of_global("admin off", options, uid)
+    }
+
+    fn of_global(global: &str, options: &str, uid: u32) -> String {
+        let config = config(&format!(
+            "{{\n\t{global}\n\tregent {{\n{options}\n\t}}\n}}\nhttp://:8080 {{\n\tphp_server\n}}\n"
+        ));
         words(|found| check(&config, &Machine { uid, ..machine() }, found))
+    }
+
+    #[test]
+    fn an_admin_api_that_scripts_can_ask_undoes_their_user() {
+        let found = of_global("", "user 33", 0);
+        assert!(found.starts_with("Advice: scripts run as 33, and can ask the admin API"), "{found}");
+        assert_eq!(of_global("admin unix//run/regent/admin.sock", "user 33", 0), "");
+        // They are the same user.
+        assert_eq!(of_global("", "user 33", 33), "");
     }
 
     #[test]
