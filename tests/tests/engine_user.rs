@@ -126,8 +126,9 @@ fn the_server_that_takes_over_has_the_rights_of_the_one_before() {
     if !is_root() {
         return;
     }
-    let server = as_a_service().admin("ADMIN").file("rights.php", RIGHTS).start();
-    server.admin().request("POST", "/regent/upgrade").send().expect(200);
+    let mut server = as_a_service().admin("ADMIN").file("rights.php", RIGHTS).start();
+    let answer = server.admin().request("POST", "/regent/upgrade").send().expect(200).json();
+    server.follow(u32::try_from(answer["process"].as_u64().expect("a number")).unwrap());
     assert_has_no_rights(&server);
     server.stop();
 }
