@@ -1,6 +1,7 @@
 //! Real applications, from the distribution's packages, copied into a test's directory.
 
 use crate::Server;
+use crate::php::php_config;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -110,13 +111,7 @@ pub fn run_php(directory: &Path, arguments: &[&str]) -> String {
 }
 
 fn php_program() -> PathBuf {
-    let config =
-        std::env::var_os("PHP_CONFIG").expect("PHP_CONFIG is set: make does it, see CONTRIBUTING.md");
-    let output = Command::new(config)
-        .arg("--php-binary")
-        .output()
-        .expect("the php-config of PHP_CONFIG can be started");
-    PathBuf::from(String::from_utf8(output.stdout).expect("a path in UTF-8").trim_end())
+    PathBuf::from(php_config("--php-binary"))
 }
 
 /// Replaces a text in every PHP file below `directory`.

@@ -1,10 +1,14 @@
 //! What engines need to run as another user than the server.
 
+use crate::mariadb::DATABASE;
+use crate::native::assert_success;
 use crate::process::copy_program;
+use crate::server::MORE_OPTIONS;
 use crate::{Server, Setup, php, until};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 impl Setup {
     /// Has the engines where every user may read them, with PHP's library, opcache and settings: those of the build are
@@ -37,6 +41,24 @@ impl Setup {
         fs::write(engines.join("php.ini"), settings).expect("the temporary directory is ours");
         setup.env("PHPRC", "DIRECTORY/engine/php.ini")
     }
+
+    /// What is there of the application and of its directories is PHP's.
+    pub(crate) fn give_to_php(&self) {
+        let entries = fs::read_dir(self.directory()).expect("the temporary directory is ours");
+        let paths = entries.map(|entry| entry.expect("it can be read to its end").path());
+        paths.filter(|path| !path.ends_with(DATABASE)).for_each(|path| give_to_php(&path));
+    }
+}
+
+/// Gives what is at `path`, and below, to the `user` that all tests have for PHP, if they have one: an application with all that it
+/// writes is that user's, as it is on a server.
+pub fn give_to_php(path: &Path) {
+    let options = std::env::var(MORE_OPTIONS).unwrap_or_default();
+    let Some(user) = options.lines().find_map(|line| line.trim().strip_prefix("user ")) else { return };
+    let output = Command::new("chown").args(["--recursive", user]).arg(path).output();
+    assert_success(&output.expect("chown is there"), "chown, for `user` of every test");
+    let directory = path.parent().expect("it is in a directory of the test's own");
+    set_mode(directory, 0o755);
 }
 
 /// The program of a running engine, and the libphp and opcache that it has loaded.

@@ -267,14 +267,10 @@ async fn receive(
     body: Option<&[u8]>,
 ) -> Result<Received, h2::Error> {
     if let Some(body) = body {
-        stream.send_data(Bytes::copy_from_slice(body), true)?;
+        // Where the server has answered already, and wants none of it, the answer says so.
+        let _ = stream.send_data(Bytes::copy_from_slice(body), true);
     }
     let (head, mut body) = response.await?.into_parts();
-    let mut received = Vec::new();
-    while let Some(data) = body.data().await {
-        let data = data?;
-        received.extend_from_slice(&data);
-        body.flow_control().release_capacity(data.len())?;
-    }
+    let received = rest(&mut body).await?;
     Ok(Received { status: head.status, fields: head.headers, body: received })
 }

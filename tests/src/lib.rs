@@ -56,6 +56,7 @@ pub use address::{own_address, own_addresses};
 pub use admin::{Admin, Thread};
 pub use bind::Bind;
 pub use dns::{Dns, Mood};
+pub use engine_user::give_to_php;
 pub use forward_proxy::forward_proxy;
 pub use gate::{Gate, STOP_AT_GATE, Visitor};
 pub use http::{Conn, Request, Response, percent_encode};

@@ -17,10 +17,13 @@ pub struct MariaDb {
     socket: PathBuf,
 }
 
+/// The directory of its files, which are those of the user who runs the tests.
+pub(crate) const DATABASE: &str = "mariadb";
+
 impl MariaDb {
     /// Starts one with an empty database of this name; its files are in `directory`.
     pub fn start(directory: &Path, database: &str) -> Self {
-        let data = directory.join("mariadb");
+        let data = directory.join(DATABASE);
         fs::create_dir(&data).expect("the directory is the test's own");
         initialise(&data, database);
         let socket = directory.join("mariadb.sock");

@@ -16,13 +16,20 @@ pub fn is_in_processes() -> bool {
 
 /// Whether the server and `regent doctor` have to warn of this PHP.
 pub fn has_known_holes() -> bool {
-    let config = std::env::var_os("PHP_CONFIG").expect("the tests are told which PHP the engine has");
-    let output = Command::new(config).arg("--version").output().expect("php-config can be run");
-    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let version = php_config("--version");
     let branch = version.rsplit_once('.').map_or("", |(branch, _)| branch);
     let package =
         Package::of(Path::new(&format!("/usr/lib/libphp{branch}.so"))).filter(|_| is_in_processes());
     Table::built_in().judge(&Build { version, package }).is_below()
+}
+
+/// What `php-config` of the engine's PHP answers to this option.
+pub fn php_config(option: &str) -> String {
+    let config =
+        std::env::var_os("PHP_CONFIG").expect("PHP_CONFIG is set: make does it, see CONTRIBUTING.md");
+    let output =
+        Command::new(config).arg(option).output().expect("the php-config of PHP_CONFIG can be started");
+    String::from_utf8(output.stdout).expect("it answers in UTF-8").trim().to_owned()
 }
 
 /// Nothing of the machine's configuration but the distribution's extensions, without which its PHP has little.

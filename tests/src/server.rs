@@ -21,7 +21,7 @@ const SERVER: &str = "regent";
 const ENGINE: &str = "regent-php";
 const NATIVE_ENGINE: &str = "regent-native";
 /// Lines for the `frankenphp` block of every test that has no Caddyfile of its own.
-const MORE_OPTIONS: &str = "REGENT_TEST_OPTIONS";
+pub(crate) const MORE_OPTIONS: &str = "REGENT_TEST_OPTIONS";
 /// A file of every site, which is asked for until the server answers: no script of the test is to see that.
 const READY_FILE: &str = "is-it-ready.txt";
 
@@ -174,6 +174,7 @@ impl Setup {
     }
 
     fn spawn(&self) -> ServerProcess {
+        self.give_to_php();
         let file = self.directory().join("Caddyfile");
         write_file(&file, self.config_text().as_bytes());
         let mut command = self.launched(regent_command(self.directory()));

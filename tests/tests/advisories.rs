@@ -293,3 +293,31 @@ fn a_body_that_a_responder_leaves_unread_is_nobodys_request() {
     }
     server.stop();
 }
+
+// --- What goes on when all is said ---------------------------------------------------------------------------------------
+
+/// A proxy that still reads a body when its handler has returned met a time limit of a request that was gone (Caddy 2.11.6).
+#[test]
+fn an_upload_that_goes_on_after_its_answer_costs_no_other_request() {
+    let upstream = Upstream::talking(|mut stream: TcpStream, _| {
+        if stream.read_exact(&mut [0; 64]).is_ok() {
+            let early = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 5\r\nConnection: close\r\n\r\nearly";
+            let _ = stream.write_all(early);
+            let _ = std::io::copy(&mut stream, &mut std::io::sink());
+        }
+    });
+    let site = format!("respond /ping pong\nreverse_proxy {}", upstream.address());
+    let server = Setup::new().global_options("servers {\nprotocols h1 h2c\n}").site(&site).start();
+    // Ten times what fits in the windows of a stream and of the connection.
+    let body = vec![0; 10 << 20];
+    block_on(async {
+        let client = Http2::connect_plain(server.address()).await.expect("a connection");
+        for _ in 0..20 {
+            let (early, other) = tokio::join!(client.ask("/", Some(&body)), client.ask("/ping", None));
+            assert_eq!(early.expect("an answer").expect(403).text(), "early");
+            assert_eq!(other.expect("an answer").expect(200).text(), "pong");
+        }
+    });
+    assert_eq!(server.get("/ping").text(), "pong");
+    server.stop();
+}

@@ -1,29 +1,32 @@
 //! Somebody runs code of his own in PHP: what is within reach, for each way to run it. docs/security.md has what this test has seen.
 #![forbid(unsafe_code)]
 
+use regent_tests::compiled::compiled;
+use regent_tests::native::repository;
+use regent_tests::php::php_config;
 use regent_tests::process::{copy_program, is_alive, signal};
 use regent_tests::{Server, Setup, has_landlock, until};
 use rustix::process::Signal;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// As the table in the docs has it: a name, and the attempt, which is true if it has succeeded.
 const ATTEMPTS: &[(&str, &str)] = &[
-    ("read the server's memory: `/proc/PID/mem`", r#"@fopen("/proc/$server/mem", 'r') !== false"#),
+    ("read the server's memory: `/proc/PID/mem`", r#"$open("/proc/$server/mem", O_RDONLY)"#),
     (
         "take a socket of the server: `pidfd_getfd()`",
         "($handle = $call(434, $server, 0, 0)) >= 0 && $call(438, $handle, 0, 0) >= 0",
     ),
-    ("read the server's environment", r#"@file_get_contents("/proc/$server/environ") !== false"#),
+    ("read the server's environment", r#"$open("/proc/$server/environ", O_RDONLY)"#),
     (
         "read the key of a certificate",
-        r#"@file_get_contents("$base/data/caddy/pki/authorities/local/root.key") !== false"#,
+        r#"$open("$base/data/caddy/pki/authorities/local/root.key", O_RDONLY)"#,
     ),
-    ("read a Caddyfile with the mode 0600", r#"@file_get_contents("$base/Caddyfile") !== false"#),
-    ("read the files of another site", r#"@file_get_contents("$base/other/config.php") !== false"#),
-    ("change the files of another site", r#"@fopen("$base/other/config.php", 'r+') !== false"#),
-    ("change the scripts of its own site", "@fopen(__FILE__, 'r+') !== false"),
+    ("read a Caddyfile with the mode 0600", r#"$open("$base/Caddyfile", O_RDONLY)"#),
+    ("read the files of another site", r#"$open("$base/other/config.php", O_RDONLY)"#),
+    ("change the files of another site", r#"$open("$base/other/config.php", O_RDWR)"#),
+    ("change the scripts of its own site", "$open(__FILE__, O_RDWR)"),
     (
         "ask an admin API on a Unix socket",
         r#"($api = @stream_socket_client("unix://$base/admin.sock")) && fwrite($api, "GET /regent/statistics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n") && str_contains(stream_get_contents($api), ' 200 ')"#,
@@ -32,7 +35,7 @@ const ATTEMPTS: &[(&str, &str)] = &[
     ("send signals to another engine", "posix_kill($other, 0)"),
     (
         "open the shared memory of another engine",
-        r#"(bool) array_filter(glob("/proc/$other/fd/*"), fn ($fd) => str_contains((string) @readlink($fd), 'regent-wire') && $call(2, $fd, 2, 0) >= 0)"#,
+        r#"(bool) array_filter(glob("/proc/$other/fd/*"), fn ($fd) => str_contains((string) @readlink($fd), 'regent-wire') && $open($fd, O_RDWR))"#,
     ),
     ("open a raw socket", "@socket_create(AF_INET, SOCK_RAW, getprotobyname('icmp')) !== false"),
     ("start a program", "@exec('echo started') === 'started'"),
@@ -40,20 +43,25 @@ const ATTEMPTS: &[(&str, &str)] = &[
         "connect to other programs by TCP",
         r#"@stream_socket_client("tcp://$_SERVER[SERVER_ADDR]:$_SERVER[SERVER_PORT]") !== false"#,
     ),
-    ("read what everybody may read: `/etc/passwd`", "@file_get_contents('/etc/passwd') !== false"),
+    ("read what everybody may read: `/etc/passwd`", "$open('/etc/passwd', O_RDONLY)"),
     (
         "leave a program that goes on when the server stops",
         "(bool) @exec('setsid sleep 1000 >/dev/null 2>&1 & echo $!', $pid) && file_put_contents(sys_get_temp_dir() . '/left', end($pid))",
     ),
 ];
 
-/// Number `n` of them.
+/// What makes the system calls that PHP has no function for, or looks at before.
+const MEANS: [&str; 2] = ["FFI", "an extension in C"];
+
+/// Attempt number `n`, by means number `by`.
 fn script() -> String {
     let attempts: String = ATTEMPTS.iter().map(|(_, attempt)| format!("fn () => {attempt},\n")).collect();
     format!(
         "<?php
+        const O_RDONLY = 0, O_RDWR = 2;
         $libc = FFI::cdef('long syscall(long, ...);');
-        $call = fn (...$call) => $libc->syscall(...$call);
+        $call = [fn (...$call) => $libc->syscall(...$call), attack(...)][$_GET['by']];
+        $open = fn (string $path, int $how) => $call(2, $path, $how) >= 0;
         $others = array_diff(explode(',', $_GET['engines']), [posix_getpgrp()]);
         [$server, $other, $base] = [(int) $_GET['server'], (int) current($others), dirname(__DIR__)];
         $attempts = [\n{attempts}];
@@ -95,6 +103,8 @@ fn start(way: &Way) -> Server {
     let base = setup.directory().to_owned();
     let server = base.join("engine/regent");
     copy_program(&regent_tests::program(), &server);
+    let extension = base.join("engine/attack.so");
+    fs::copy(compiled_extension(), &extension).unwrap();
     for name in ["data", "other"] {
         fs::create_dir(base.join(name)).unwrap();
     }
@@ -104,11 +114,22 @@ fn start(way: &Way) -> Server {
         .env("REGENT_DUMPABLE", "0")
         .caddyfile(&format!(
             "{{\n\tadmin unix//DIRECTORY/admin.sock\n\tskip_install_trust\n\tdefault_bind LOOPBACK\n\thttp_port PORT\n\t\
-             https_port TLSPORT\n\tfrankenphp {{\n\t\tnum_threads 2\n\t\tengines 2\n\t\tphp_ini ffi.enable true\n\t\t{}\n\t}}\n}}\n\
+             https_port TLSPORT\n\tfrankenphp {{\n\t\tnum_threads 2\n\t\tengines 2\n\t\tphp_ini ffi.enable true\n\t\t\
+             php_ini extension {}\n\t\t{}\n\t}}\n}}\n\
              http:// {{\n\troot * ROOT\n\tphp_server\n}}\nlocalhost {{\n\trespond secured\n}}\n",
+            extension.display(),
             way.options
         ));
     as_a_service(setup, way, &server).start()
+}
+
+/// `tests/fixtures/attacks/attack.c`, for the PHP of the engine.
+fn compiled_extension() -> PathBuf {
+    let includes = php_config("--includes");
+    let of_this_php = format!("-DFOR_PHP={}", php_config("--vernum"));
+    let mut arguments = vec!["-shared", "-fPIC", &of_this_php];
+    arguments.extend(includes.split_whitespace());
+    compiled("cc", &arguments, &repository().join("tests/fixtures/attacks/attack.c"))
 }
 
 fn as_a_service(setup: Setup, way: &Way, server: &Path) -> Setup {
@@ -124,8 +145,8 @@ fn give_to_service(path: &Path) {
     chown(path, Some(65534), Some(65534)).unwrap();
 }
 
-/// What of the attempts succeeds: `yes` or `no` for each.
-fn seen(way: &Way) -> Vec<&'static str> {
+/// What of the attempts succeeds, by these means: `yes` or `no` for each.
+fn seen_by(way: &Way, means: usize) -> Vec<&'static str> {
     let server = start(way);
     let caddyfile = server.directory().join("Caddyfile");
     fs::set_permissions(&caddyfile, fs::Permissions::from_mode(0o600)).unwrap();
@@ -134,11 +155,11 @@ fn seen(way: &Way) -> Vec<&'static str> {
     let engines: Vec<String> = both.iter().map(u32::to_string).collect();
     let mut seen: Vec<_> = (0..ATTEMPTS.len())
         .map(|n| {
-            let target = format!("/?n={n}&server={}&engines={}", server.pid(), engines.join(","));
+            let target = format!("/?n={n}&by={means}&server={}&engines={}", server.pid(), engines.join(","));
             match server.get(&target).expect(200).text().as_str() {
                 "yes" => "yes",
                 "no" => "no",
-                said => panic!("{}, {}: {said}\n{}", way.name, ATTEMPTS[n].0, server.log()),
+                said => panic!("{}, {}, {}: {said}\n{}", way.name, MEANS[means], ATTEMPTS[n].0, server.log()),
             }
         })
         .collect();
@@ -149,6 +170,13 @@ fn seen(way: &Way) -> Vec<&'static str> {
     seen.pop();
     seen.push(if goes_on { "yes" } else { "no" });
     seen
+}
+
+/// The same by all means: what an extension can do, FFI can.
+fn seen(way: &Way) -> Vec<&'static str> {
+    let [by_ffi, by_extension] = [0, 1].map(|means| seen_by(way, means));
+    assert_eq!(by_ffi, by_extension, "{}: {} and {} see the same", way.name, MEANS[0], MEANS[1]);
+    by_ffi
 }
 
 /// Whether there was something to end.

@@ -1,9 +1,12 @@
 //! MediaWiki with SQLite, as its users meet it: installed by its own program, then read, edited and compared.
 #![forbid(unsafe_code)]
 
-use regent_tests::apps::{copy_application, packages_of, run_php};
+use regent_tests::apps::{copy_application, packages_of, replace_in_php_files, run_php};
 use regent_tests::browser::Browser;
-use regent_tests::{Server, Setup, in_parallel};
+use regent_tests::{Server, Setup, give_to_php, in_parallel};
+
+/// Where the package keeps the texts of the interface: a directory of all wikis of a machine, and so of all tests.
+const MACHINE_CACHE: &str = "/var/cache/mediawiki";
 
 fn start() -> Server {
     // Deprecations are of the application's age, not of the server.
@@ -18,14 +21,15 @@ fn start() -> Server {
 fn install(server: &Server) {
     let (data, address) = (server.directory().join("data"), format!("http://{}", server.address()));
     std::fs::create_dir(&data).expect("the directory is the test's own");
-    let data = data.display().to_string();
+    let path = data.display().to_string();
+    replace_in_php_files(&server.root().join("includes"), MACHINE_CACHE, &path);
     let arguments = [
         "maintenance/run.php",
         "install",
         "--dbtype",
         "sqlite",
         "--dbpath",
-        &data,
+        &path,
         "--dbname",
         "wiki",
         "--scriptpath",
@@ -40,6 +44,7 @@ fn install(server: &Server) {
     ];
     let text = run_php(&server.root(), &arguments);
     assert!(text.contains("has been successfully installed"), "{text}");
+    give_to_php(&data);
 }
 
 fn token(browser: &Browser<'_>, kind: &str) -> String {
