@@ -22,6 +22,7 @@ pub mod chaos;
 pub mod compiled;
 pub mod differential;
 mod dns;
+pub mod docs;
 mod engine_user;
 pub mod fastcgi;
 mod forward_proxy;

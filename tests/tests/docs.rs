@@ -1,6 +1,7 @@
 //! What the documents show works as it stands there, and so does the demo.
 #![forbid(unsafe_code)]
 
+use regent_tests::docs::{blocks, read};
 use regent_tests::{Setup, regent_command};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -171,17 +172,6 @@ fn pages_in(folder: &str) -> impl Iterator<Item = String> {
     let names = fs::read_dir(repository().join(folder)).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| name.ends_with(".md")).map(move |name| format!("{folder}{name}"))
-}
-
-fn read(page: &str) -> String {
-    fs::read_to_string(repository().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
-}
-
-/// The blocks of one language in a page, in order.
-fn blocks(page: &str, language: &str) -> Vec<String> {
-    let text = read(page);
-    let fence = format!("```{language}\n");
-    text.split(&fence).skip(1).filter_map(|rest| rest.split("```").next()).map(str::to_owned).collect()
 }
 
 /// Of the native modules that a configuration names.

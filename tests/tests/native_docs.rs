@@ -2,9 +2,8 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::native::{assert_success, build_crate, compile, crate_of, repository};
-use regent_tests::{Server, Setup};
+use regent_tests::{Server, Setup, docs};
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 const PAGE: &str = "docs/native.md";
@@ -233,15 +232,9 @@ fn problem_of(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap()
 }
 
-fn read(path: &Path) -> String {
-    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
 /// The blocks of one language in the page, in order.
 fn blocks(language: &str) -> Vec<String> {
-    let text = read(&repository().join(PAGE));
-    let fence = format!("```{language}\n");
-    text.split(&fence).skip(1).filter_map(|rest| rest.split("```").next()).map(str::to_owned).collect()
+    docs::blocks(PAGE, language)
 }
 
 /// The name that a block begins with, in a comment.

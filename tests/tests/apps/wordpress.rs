@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 use regent_tests::browser::Browser;
+use regent_tests::docs::blocks;
 use regent_tests::process::cpu_time;
 use regent_tests::wordpress::WordPress;
 use regent_tests::{Server, Setup, in_parallel, keep_asking};
@@ -52,6 +53,29 @@ fn a_blog_is_served_by_the_documented_configuration() {
     check_blog(&site);
     assert!(site.server.get("/reload.php").expect(200).text().starts_with("/.well-known/mercure?topic="));
     site.server.wait_for_log("\"msg\":\"handled request\"");
+    site.server.stop();
+}
+
+#[test]
+fn a_blog_is_served_by_the_configuration_of_its_page() {
+    let example = blocks("docs/wordpress.md", "caddyfile").swap_remove(0);
+    let example = example.replace("blog.example.com", "http://ADDRESS").replace("/srv/blog", "ROOT");
+    let options = "{\nadmin off\nfrankenphp {\nnum_threads 4\nmax_wait_time off\n}\n}\n";
+    let setup = Setup::new().caddyfile(&format!("{options}{example}"));
+    let setup = setup.file("wp-content/uploads/shell.php", "<?php echo 'ran';");
+    let site = WordPress::start(quiet(setup));
+    check_blog(&site);
+    let server = &site.server;
+    server.get("/?p=1&any=new");
+    let again = server.get("/?p=1&any=new");
+    assert!(
+        again.header("cache-status").is_some_and(|status| status.starts_with("Regent; hit")),
+        "{again:?}"
+    );
+    server.get("/wp-content/uploads/shell.php").expect(404);
+    let guess = [("log", "admin"), ("pwd", "wrong"), ("testcookie", "1")];
+    let refused = (0..20).any(|_| Browser::new(server).submit("/wp-login.php", &guess).status == 429);
+    assert!(refused, "passwords can be tried twenty times a minute");
     site.server.stop();
 }
 

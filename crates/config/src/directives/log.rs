@@ -39,12 +39,12 @@
 //! | `roll_keep N` | 10 | old files |
 //! | `roll_keep_for DURATION` | 2160h | |
 //! | `roll_uncompressed`, or `roll_compression gzip` \| `zstd` \| `none` | gzip | whether old files are compressed |
-//! | `roll_disabled` | | the file grows for ever, or is [rotated from outside](operations.md#logs) |
+//! | `roll_disabled` | | the file grows for ever, or is [rotated from outside](logs.md) |
 //! | `mode MODE` | as the process makes files | permissions of the file, in octal digits |
 //! | `dir_mode MODE` \| `inherit` \| `from_file` | as the process makes directories | those of directories that are made: in octal digits, as the directory above them has, or as the file's with a way through for those who can read |
 //!
 //! `output net` sends lines to a collector: over TCP (`HOST:PORT`, or `tcp/HOST:PORT`), a Unix socket (`unix/PATH`), or UDP
-//! (`udp/HOST:PORT`), each line a datagram. No request waits for it: see [Logs](operations.md#logs-over-the-network).
+//! (`udp/HOST:PORT`), each line a datagram. No request waits for it: see [Logs](logs.md#logs-over-the-network).
 //!
 //! | option of `output net` | default | meaning |
 //! |---|---|---|

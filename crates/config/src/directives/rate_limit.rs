@@ -19,7 +19,7 @@
 //! Of several zones the one that lets most through is asked first. Zones of the same name count together, in all sites, and
 //! go on counting when the configuration is loaded anew.
 //!
-//! Each server counts for itself. What it remembers is [bounded](operations.md#limit-clients).
+//! Each server counts for itself. What it remembers is [bounded](limits.md#limit-clients).
 //!
 //! ```caddyfile
 //! rate_limit {

@@ -4,7 +4,7 @@
 //! Without a method: GET, HEAD and OPTIONS, which change nothing. PUT and DELETE can be named too, if scripts keep to what they
 //! mean: the same once and twice. `off`: none, as where nothing is said; the option of the same name in the
 //! [global options](#frankenphp) is for all sites. Of several in a block, only the first that matches is carried out,
-//! the most specific path first. What is never run again, and why: [run again what was lost](operations.md#run-again-what-was-lost).
+//! the most specific path first. What is never run again, and why: [run again what was lost](crashes.md#run-again-what-was-lost).
 //!
 //! ```caddyfile
 //! retry

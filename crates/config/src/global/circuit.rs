@@ -8,7 +8,7 @@
 //! | `pause DURATION` | 10s | how long it is open at first; twice as long each time that the request that was let through has killed again |
 //! | `max_pause DURATION` | 5m | at most |
 //!
-//! More about it: [pages that crash](operations.md#pages-that-crash).
+//! More about it: [pages that crash](crashes.md#pages-that-crash).
 //!
 //! ```caddyfile
 //! {

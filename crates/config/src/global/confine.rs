@@ -1,6 +1,6 @@
 //! `confine`, with or without a block, or `confine off`, in `frankenphp`: what the kernel keeps PHP, native modules, tasks and
 //! all that they start from. Without it they are kept from the system calls by which processes attack others or the kernel,
-//! where that costs nothing; with `off` from nothing. See [confine PHP](operations.md#confine-php).
+//! where that costs nothing; with `off` from nothing. See [confine PHP](rights.md#confine-php).
 //!
 //! | option | default | meaning |
 //! |---|---|---|

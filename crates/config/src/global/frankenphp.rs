@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `num_threads N` | 2 per core, at most `max_threads` | threads at start in all, classic and worker; more than those of the workers |
 //! | `max_threads N` \| `auto` | `num_threads`, and what the `max_threads` of workers add to it; `auto` without `num_threads` | threads in all that scaling may reach; `auto`: as many as the memory allows |
-//! | `engines N` | 1 | processes that the threads are divided among, up to 16: a crash costs what runs in one of them; see [several processes](operations.md#several-processes) |
+//! | `engines N` | 1 | processes that the threads are divided among, up to 16: a crash costs what runs in one of them; see [several processes](crashes.md#several-processes) |
 //! | `max_idle_time DURATION` | 5s | a thread that scaling added ends when it was idle for so long; 0: it stays |
 //! | `max_wait_time DURATION` \| `off` | 3s | longest time in the queue, then 503; `off`: no bound |
 //! | `max_queue N` | 32768 | requests that may wait in each pool's queue, and in its lanes; more get 503 |

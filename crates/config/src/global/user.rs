@@ -3,7 +3,7 @@
 //! user's own; there are no others.
 //!
 //! Users and groups are those of `/etc/passwd` and `/etc/group`. The server has to be started as root, or with the capabilities
-//! `CAP_SETUID`, `CAP_SETGID` and `CAP_KILL`; see [a user for PHP](operations.md#a-user-for-php).
+//! `CAP_SETUID`, `CAP_SETGID` and `CAP_KILL`; see [a user for PHP](rights.md#a-user-for-php).
 //!
 //! Without the option it is whom `REGENT_PHP_USER` in the server's environment names, if the server may; the container image
 //! names `www-data` there.
