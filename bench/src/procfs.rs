@@ -46,6 +46,17 @@ pub fn children(pid: i32) -> Vec<i32> {
         .collect()
 }
 
+/// Ids of a process' children, of theirs, and so on.
+pub fn descendants(pid: i32) -> Vec<i32> {
+    let mut found = children(pid);
+    let mut next = 0;
+    while let Some(&pid) = found.get(next) {
+        found.extend(children(pid));
+        next += 1;
+    }
+    found
+}
+
 /// Names of the threads of a process, of at most 15 bytes each; none when it has gone.
 pub fn thread_names(pid: i32) -> Vec<String> {
     of_threads(pid, "comm").into_iter().map(|name| name.trim_end().to_owned()).collect()
@@ -276,6 +287,25 @@ mod tests {
         child.kill().expect("it runs");
         child.wait().expect("it ended");
         assert!(found && !children(own).contains(&pid));
+    }
+
+    #[test]
+    fn a_childs_child_is_a_descendant() {
+        use std::io::{BufRead, BufReader};
+        use std::process::{Command, Stdio};
+        let mut shell = Command::new("sh")
+            .args(["-c", "sh -c 'echo $$; read end; :'; :"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("started");
+        let mut line = String::new();
+        BufReader::new(shell.stdout.take().expect("piped")).read_line(&mut line).expect("it says its pid");
+        let own = i32::try_from(std::process::id()).expect("a pid");
+        let inner: i32 = line.trim().parse().expect("a pid");
+        assert!(descendants(own).contains(&inner) && !children(own).contains(&inner));
+        drop(shell.stdin.take());
+        shell.wait().expect("it ended");
     }
 
     #[test]

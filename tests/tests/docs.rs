@@ -97,7 +97,13 @@ fn the_folders_that_a_page_protects_are_protected() {
         &[("/downloads/tool.phar", 200), ("/tool.phar", 404), ("/config.php.bak", 404), ("/a.css", 200)],
     );
     let hidden = ["/data/db.sqlite", "/DATA/x.txt", "/a/../data/x.txt", "/dump.SQL", "/composer.json"];
-    let scripts = ["/uploads/shell.php", "/uploads/a/x.phtml", "/uploads/shell.php/info"];
+    let scripts = [
+        "/uploads/shell.php",
+        "/uploads/a/x.phtml",
+        "/uploads/shell.php/info",
+        "/uploads/a/",
+        "/uploads/a/?x",
+    ];
     let refused = hidden.into_iter().chain(scripts).map(|path| (path, 404));
     let shown = ["/", "/uploads/photo.jpg", "/a.css", "/any/page"].map(|path| (path, 200));
     check_statuses(&private, &refused.chain(shown).collect::<Vec<_>>());
@@ -127,7 +133,7 @@ fn the_demo_shows_what_it_promises() {
 
 /// What a site of a page answers, at another address and with the files that are asked for.
 fn check_statuses(configuration: &str, expected: &[(&str, u16)]) {
-    const FILES: [&str; 13] = [
+    const FILES: [&str; 14] = [
         "downloads/tool.phar",
         "tool.phar",
         "config.php.bak",
@@ -137,6 +143,7 @@ fn check_statuses(configuration: &str, expected: &[(&str, u16)]) {
         "dump.SQL",
         "composer.json",
         "uploads/shell.php",
+        "uploads/a/index.php",
         "uploads/a/x.phtml",
         "uploads/photo.jpg",
         "admin/index.php",

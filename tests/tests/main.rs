@@ -54,6 +54,7 @@ mod http3_hostile;
 mod http3_reload;
 mod https;
 mod https_cli;
+mod import_nginx;
 mod intercept;
 mod io_threads;
 mod json_config;

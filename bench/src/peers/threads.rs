@@ -10,8 +10,8 @@ use crate::procfs;
 pub enum PhpThreads {
     /// In each child of the server's process.
     Children,
-    /// In the threads of the server's process and of its children that are named one of these and a number:
-    /// `php-0`, `php-1` … (FrankenPHP numbers in hexadecimal digits).
+    /// In the threads of the server's process and of all processes below it that are named one of these and a number:
+    /// `php-0`, `php-1` … (FrankenPHP numbers in hexadecimal digits). Where PHP runs in processes, they are named so.
     Named(Vec<String>),
 }
 
@@ -21,7 +21,7 @@ impl PhpThreads {
         let number = match self {
             Self::Children => procfs::children(leader).len(),
             Self::Named(names) => {
-                let mut processes = procfs::children(leader);
+                let mut processes = procfs::descendants(leader);
                 processes.push(leader);
                 processes.into_iter().map(|process| count_named(process, names)).sum()
             }

@@ -2,11 +2,13 @@
 
 mod doctor;
 mod hash_password;
+mod import;
 mod running;
 mod sites;
 
 pub use doctor::Doctor;
 pub use hash_password::HashPassword;
+pub use import::{Import, ImportFile, ImportFrom};
 pub use sites::{FileServer, PhpServer, Respond, ReverseProxy, Site};
 
 use crate::written;
@@ -72,6 +74,8 @@ pub enum Command {
     Adapt(Adapt),
     /// Format a Caddyfile; without --overwrite print it, with exit code 1 if it was not formatted
     Fmt(Fmt),
+    /// Make a Caddyfile of the configuration of another server
+    Import(Import),
     /// Make the hash of a password for `basic_auth`; without --plaintext it is read from the standard input
     HashPassword(HashPassword),
     /// List, add or remove the threads of a running server

@@ -16,6 +16,7 @@ mod embed;
 mod embedded;
 mod environment_file;
 mod extensions;
+mod import;
 mod log;
 mod manual;
 mod old_php;
@@ -97,6 +98,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Doctor(options) => return doctor::doctor(&options),
         Command::Adapt(options) => adapt(&options)?,
         Command::Fmt(options) => return format(&options),
+        Command::Import(options) => import::import(&options)?,
         Command::HashPassword(options) => println!("{}", hash_password(&options)?),
         Command::Profile(options) => admin::profile(&options)?,
         Command::Threads(options) => admin::threads(&options)?,

@@ -1,4 +1,4 @@
-//! The conditions that a named matcher is made of.
+//! The conditions that a named matcher is made of:
 //!
 //! | condition | matches |
 //! |---|---|
@@ -16,7 +16,7 @@
 //! | `not CONDITION`, or a block | |
 //! | `vars VARIABLE VALUE…` | the variable, or the text with placeholders, is one of the values |
 //! | `vars_regexp [NAME] VARIABLE PATTERN` | as `path_regexp` |
-//! | `expression CONDITION`, or the condition alone in backticks | see `matchers.rs` |
+//! | `expression CONDITION`, or the condition alone in backticks | see [expressions](#expressions) |
 //!
 //! Several values of a condition are alternatives, as are several lines of `path`, `host`, `method` and `remote_ip`, of
 //! one `header` field and of one `query` key.

@@ -1,25 +1,14 @@
-//! Matchers: `*`, `/path`, and `@name`, which is one condition, `@name path /a /b`, or a block of them, of which all
-//! must match.
-//!
-//! `expression CONDITION`, or `` @name `CONDITION` ``, is a condition in the language CEL, as far as Caddyfiles use it:
-//!
-//! | part | meaning |
-//! |---|---|
-//! | `path('/a/*', …)`, `path_regexp(['NAME',] 'PATTERN')`, `host(…)`, `method(…)`, `protocol(…)`, `remote_ip(…)`, `client_ip(…)`, `header_regexp(…)`, `vars_regexp(…)`, `file('FILE', …)` | the conditions of these names |
-//! | `header({'FIELD': 'VALUE'})`, `query({'KEY': ['VALUE', …]})`, `vars({…})`, `file({'try_files': […], 'root': '…'})` | the same |
-//! | `{placeholder}`, `'text'`, `r'raw text'`, `12` | values |
-//! | `==`, `!=`, `<`, `<=`, `>`, `>=`, `in ['a', 'b']` | compare values; with a number, as numbers |
-//! | `VALUE.startsWith('…')`, `.endsWith('…')`, `.contains('…')`, `.matches('PATTERN')` | conditions on texts |
-//! | `VALUE.size()`, `.lowerAscii()`, `.upperAscii()`, `.trim()`, `int(VALUE)` | values |
-//! | `+`, `-`, `*`, `/`, `%` | whole numbers; `+` joins two texts. What cannot be computed is equal to nothing |
-//! | `CONDITION ? CONDITION : CONDITION` | the second or the third, by the first |
-//! | `&&`, `\|\|`, `!`, `( )`, `true`, `false` | |
+//! Which requests a directive is for: `*` (all), `/path`, or `@name`, which is one condition, `@name path /a /b`, or a block of
+//! them, of which all must match.
 //!
 //! ```caddyfile
-//! @pwa expression `header({'Accept': '*text/html*'}) && !path('/api*', '/docs*')`
-//! @write expression {method} in ["POST", "PUT"] && {path}.startsWith("/admin")
-//! respond @pwa 200
-//! respond @write 403
+//! @uploads {
+//!     method POST PUT
+//!     path /files/*
+//!     not remote_ip 10.0.0.0/8
+//! }
+//! error @uploads 403
+//! respond /ping pong
 //! ```
 
 use crate::call::Call;

@@ -1,4 +1,24 @@
-//! In which order the directives of a block are carried out, whatever their order in the file.
+//! `order DIRECTIVE first | last`, or `order DIRECTIVE before | after DIRECTIVE`: another place for a directive in the order in which
+//! those of a block are carried out.
+//!
+//! Whatever their order in the file, the directives of a block are carried out in this one:
+//!
+//! `tracing`, `server_timing`, `map`, `vars`, `root`, `log_append`, `skip_log`, `log_skip`, `log_name`, `log_level`, `header`,
+//! `copy_response_headers`, `request_body`, `timeouts`, `deadline`, `retry`, `lane`, `run_departed`, `redir`, `method`,
+//! `rewrite`, `uri`, `try_files`, `rate_limit`, `basicauth`, `basic_auth`, `forward_auth`, `request_header`, `encode`,
+//! `cache`, `mercure`, `intercept`, `templates`, `invoke`, `handle`, `handle_path`, `route`, `abort`, `error`, `copy_response`,
+//! `respond`, `metrics`, `reverse_proxy`, `php_fastcgi`, `native`, `php`, `php_server`, `file_server`.
+//!
+//! Of several of one name, the one with the most specific path goes first, then those with another matcher, then those without (of
+//! `vars` and `log_level` last, so that it wins). `handle`, `respond`, `php_server` and the like end the way of a request: what
+//! comes after them is not reached, so a `respond /ping pong` goes before `php_server` wherever it stands. In `route` the order is
+//! that of the file.
+//!
+//! ```caddyfile
+//! {
+//!     order rate_limit before rewrite
+//! }
+//! ```
 
 use crate::call::Call;
 use crate::directives;
@@ -163,6 +183,18 @@ mod tests {
         let entries = entries.iter().map(|(directive, path)| entry(directive, path)).collect();
         let show = |entry: &Entry| format!("{} {}", entry.directive, entry.path().unwrap_or_default());
         Order::default().sort(entries).iter().map(show).collect()
+    }
+
+    #[test]
+    fn the_page_has_the_order() {
+        let page: String =
+            include_str!("order.rs").lines().map_while(|line| line.strip_prefix("//!")).collect();
+        let (ordered, last) = (directives::working(), "file_server");
+        let mut list: Vec<_> =
+            ordered.take_while(|name| *name != last).map(|name| format!("`{name}`")).collect();
+        list.push(format!("`{last}`."));
+        let list = list.join(", ");
+        assert!(page.contains(&list), "the documentation at the top has to have: {list}");
     }
 
     #[test]

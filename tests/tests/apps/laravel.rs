@@ -6,6 +6,7 @@ use regent_tests::apps::{
     run_php,
 };
 use regent_tests::browser::{Browser, hidden_field};
+use regent_tests::docs::blocks;
 use regent_tests::{Admin, Server, Setup, in_parallel, regent_command, until};
 use serde_json::Value;
 use std::fs;
@@ -145,6 +146,22 @@ fn it_runs_in_worker_mode() {
     check_sessions(&server);
     check_application(&server, "second");
     server.stop();
+}
+
+#[test]
+fn it_runs_by_the_configurations_of_its_page() {
+    let [classic, octane, _tasks] = blocks("docs/laravel.md", "caddyfile").try_into().expect("three");
+    let classic = format!("{{\n\tfrankenphp {{\n\t}}\n}}\n{classic}");
+    for page in [classic, octane] {
+        let own = "{\n\tadmin off\n\tfrankenphp {\n\t\tmax_wait_time off\n\t\tphp_ini error_reporting 8191\n";
+        let page = page.replacen("{\n\tfrankenphp {\n", own, 1);
+        let page = page.replace("shop.example.com", "http://ADDRESS").replace("/srv/shop", "ROOT");
+        let setup = Setup::new().caddyfile(&page).env("LARAVEL_STORAGE", "DIRECTORY/storage");
+        let server = with_application(setup).start();
+        check_application(&server, "first");
+        check_sessions(&server);
+        server.stop();
+    }
 }
 
 /// Its handler of errors throws, as that of each Laravel application.

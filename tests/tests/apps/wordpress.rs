@@ -62,7 +62,9 @@ fn a_blog_is_served_by_the_configuration_of_its_page() {
     let example = example.replace("blog.example.com", "http://ADDRESS").replace("/srv/blog", "ROOT");
     let options = "{\nadmin off\nfrankenphp {\nnum_threads 4\nmax_wait_time off\n}\n}\n";
     let setup = Setup::new().caddyfile(&format!("{options}{example}"));
-    let setup = setup.file("wp-content/uploads/shell.php", "<?php echo 'ran';");
+    let setup = ["shell.php", "2026/index.php"]
+        .iter()
+        .fold(setup, |setup, name| setup.file(&format!("wp-content/uploads/{name}"), "<?php echo 'ran';"));
     let site = WordPress::start(quiet(setup));
     check_blog(&site);
     let server = &site.server;
@@ -72,7 +74,9 @@ fn a_blog_is_served_by_the_configuration_of_its_page() {
         again.header("cache-status").is_some_and(|status| status.starts_with("Regent; hit")),
         "{again:?}"
     );
-    server.get("/wp-content/uploads/shell.php").expect(404);
+    for path in ["/wp-content/uploads/shell.php", "/wp-content/uploads/2026/"] {
+        server.get(path).expect(404);
+    }
     let guess = [("log", "admin"), ("pwd", "wrong"), ("testcookie", "1")];
     let refused = (0..20).any(|_| Browser::new(server).submit("/wp-login.php", &guess).status == 429);
     assert!(refused, "passwords can be tried twenty times a minute");

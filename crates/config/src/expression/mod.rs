@@ -1,6 +1,26 @@
-//! `expression`: conditions as Caddy's CEL (modules/caddyhttp/celmatcher.go) has them, as far as Caddyfiles use them.
+//! `expression CONDITION`, or `` @name `CONDITION` ``, is a condition in the language CEL, as far as Caddyfiles use it:
 //!
-//! A text becomes words ([`lexer`]), a tree ([`parser`]), and then what it means ([`lower`]).
+//! | part | meaning |
+//! |---|---|
+//! | `path('/a/*', …)`, `path_regexp(['NAME',] 'PATTERN')`, `host(…)`, `method(…)`, `protocol(…)`, `remote_ip(…)`, `client_ip(…)`, `header_regexp(…)`, `vars_regexp(…)`, `file('FILE', …)` | the conditions of these names |
+//! | `header({'FIELD': 'VALUE'})`, `query({'KEY': ['VALUE', …]})`, `vars({…})`, `file({'try_files': […], 'root': '…'})` | the same |
+//! | `{placeholder}`, `'text'`, `r'raw text'`, `12` | values |
+//! | `==`, `!=`, `<`, `<=`, `>`, `>=`, `in ['a', 'b']` | compare values; with a number, as numbers |
+//! | `VALUE.startsWith('…')`, `.endsWith('…')`, `.contains('…')`, `.matches('PATTERN')` | conditions on texts |
+//! | `VALUE.size()`, `.lowerAscii()`, `.upperAscii()`, `.trim()`, `int(VALUE)` | values |
+//! | `+`, `-`, `*`, `/`, `%` | whole numbers; `+` joins two texts. What cannot be computed is equal to nothing |
+//! | `CONDITION ? CONDITION : CONDITION` | the second or the third, by the first |
+//! | `&&`, `\|\|`, `!`, `( )`, `true`, `false` | |
+//!
+//! ```caddyfile
+//! @pwa expression `header({'Accept': '*text/html*'}) && !path('/api*', '/docs*')`
+//! @write expression {method} in ["POST", "PUT"] && {path}.startsWith("/admin")
+//! respond @pwa 200
+//! respond @write 403
+//! ```
+
+// As Caddy's modules/caddyhttp/celmatcher.go has them. A text becomes words (`lexer`), a tree (`parser`), and then what it means
+// (`lower`).
 
 mod lexer;
 mod lower;
