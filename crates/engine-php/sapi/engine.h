@@ -118,6 +118,7 @@ typedef struct regent_aside {
     zval error_handler;
     zval exception_handler;
     bool collects_cycles;
+    bool follows_uploads;
 } regent_aside;
 
 /* What a worker script keeps between requests (worker.c). */
@@ -252,6 +253,9 @@ void regent_modules_start(regent_context *context);
 void regent_modules_end(regent_context *context);
 void regent_module_shut_down(const zend_module_entry *module);
 void regent_session_start(void);
+/* The progress of uploads is left out where save handlers of the script would write it. Whether it was followed. */
+bool regent_session_leave_uploads(void);
+void regent_session_follow_uploads(void);
 void regent_session_end(void);
 /* The same at the end of a script, whose save handlers need not be kept. */
 void regent_session_shut_down(void);

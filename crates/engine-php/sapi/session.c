@@ -47,6 +47,26 @@ void regent_session_start(void)
     }
 }
 
+/*
+ * php_session_rfc1867_callback() opens and writes the session while $_POST is made. Save handlers that a worker's script has set are
+ * code of the application: they would see the superglobals of the client before, and what they throw would end the script.
+ */
+bool regent_session_leave_uploads(void)
+{
+    php_ps_globals *globals = module == NULL ? NULL : regent_module_globals(module, php_ps_globals);
+    if (globals == NULL || globals->mod == NULL || strcmp(globals->mod->s_name, "user") != 0) {
+        return false;
+    }
+    bool follows = globals->rfc1867_enabled;
+    globals->rfc1867_enabled = false;
+    return follows;
+}
+
+void regent_session_follow_uploads(void)
+{
+    regent_module_globals(module, php_ps_globals)->rfc1867_enabled = true;
+}
+
 /* Writes and closes the session. When it is this module's turn, PHP finds that it has none. */
 void regent_session_shut_down(void)
 {

@@ -16,6 +16,7 @@ void regent_set_aside(regent_aside *aside)
     take(&EG(user_error_handler), &aside->error_handler);
     take(&EG(user_exception_handler), &aside->exception_handler);
     aside->collects_cycles = gc_enable(false); /* it would call destructors of what former requests have left */
+    aside->follows_uploads = regent_session_leave_uploads();
     aside->is_set = true;
 }
 
@@ -30,6 +31,9 @@ void regent_put_back(regent_aside *aside)
     take(&aside->error_handler, &EG(user_error_handler));
     take(&aside->exception_handler, &EG(user_exception_handler));
     gc_enable(aside->collects_cycles);
+    if (aside->follows_uploads) {
+        regent_session_follow_uploads();
+    }
     aside->is_set = false;
 }
 

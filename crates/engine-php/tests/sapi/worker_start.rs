@@ -63,6 +63,37 @@ fn a_worker_died_of_requests_that_php_cannot_parse_when_its_error_handler_throws
     assert_eq!(outcome.threads, [STOPPED], "the script has booted once");
 }
 
+/// `php_session_rfc1867_callback()` of PHP opens the session for the progress of an upload.
+#[test]
+fn an_upload_had_the_save_handlers_of_a_worker_see_the_client_before() {
+    const SCRIPT: &str = "worker_upload_session.php";
+    let part = |head: &str, value: &str| {
+        format!("--limit\r\nContent-Disposition: form-data; {head}\r\n\r\n{value}\r\n")
+    };
+    let form = [
+        part("name=\"PHP_SESSION_UPLOAD_PROGRESS\"", "x"),
+        part("name=\"field\"", "kept"),
+        part("name=\"file\"; filename=\"a\"", "text"),
+        "--limit--\r\n".to_owned(),
+    ];
+    let outcome = Scenario::worker(SCRIPT)
+        .ini("session.upload_progress.min_freq=0")
+        .get(SCRIPT, "")
+        .header("Cookie: who=the-client-before")
+        .request("POST", SCRIPT, "")
+        .header("Content-Type: multipart/form-data; boundary=limit")
+        .header("Cookie: PHPSESSID=abcdefghijklmnopqrstuvwx; who=the-uploader")
+        .body(&form.concat())
+        .get(SCRIPT, "")
+        .run();
+    let told = |number: usize| outcome.response(number).json();
+    let upload = told(1);
+    assert_eq!((&upload["posted"], &upload["files"]), (&"kept".into(), &1.into()), "{}", outcome.text);
+    let last = told(2);
+    assert_eq!((&last["n"], &last["seen"]), (&3.into(), &serde_json::json!([])), "{}", outcome.text);
+    assert_eq!(outcome.threads, [STOPPED], "the script has booted once");
+}
+
 #[test]
 fn an_error_handler_ran_with_the_superglobals_of_the_client_before() {
     let sessions = Scratch::new();
