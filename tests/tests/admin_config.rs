@@ -51,12 +51,19 @@ fn the_admin_api_tells_no_text_of_the_files_that_it_is_told_to_read() {
     fs::write(&secret, "open:x:sesame !\n").unwrap();
     let outside = format!("import {}\n", secret.display());
     let placeholder = format!("{{\ndefault_sni {{file.{}}}\n}}\n", secret.display());
+    // Written so that no line has the placeholder.
+    let behind_a_line = format!("{{\ndefault_sni \"\n{{file.{}}}\"\n}}\n", secret.display());
+    let made = format!("{{\ndefault_sni {{{{$NOPE}}file.{}}}\n}}\n", secret.display());
+    let elsewhere_in_it = format!("{{\ndefault_sni {{file.{}}}\nhttp_port many\n}}\n", secret.display());
     for (target, body, place) in [
         ("/adapt", outside.as_str(), "Caddyfile (body):1:8"),
         ("/load", &outside, "Caddyfile (body):1:8"),
         ("/config/", &outside, "Caddyfile (body):1:8"),
         ("/adapt", &placeholder, "Caddyfile (body):2:13"),
         ("/load", &placeholder, "Caddyfile (body):2:13"),
+        ("/load", &behind_a_line, "Caddyfile (body):2:13"),
+        ("/load", &made, "Caddyfile (body):2:13"),
+        ("/load", &elsewhere_in_it, "Caddyfile (body):2:13"),
         ("/adapt", "http://:1 {\n\timport imported\n}\n", "imported:1:1"),
         ("/load", "http://:1 {\n\timport imported\n}\n", "imported:1:1"),
         (&format!("/regent/reload?config={}", secret.display()), "", "secret:1:"),

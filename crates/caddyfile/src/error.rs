@@ -9,16 +9,18 @@ pub struct Error {
     pub message: String,
     /// `None` when there is no text to point at, as with a file that cannot be read.
     pub span: Option<Span>,
+    /// The message may repeat what a file has that a placeholder names: whoever may not read that file must not read the message.
+    pub may_quote_files: bool,
 }
 
 impl Error {
     pub fn new(span: &Span, message: impl Into<String>) -> Self {
-        Self { message: message.into(), span: Some(span.clone()) }
+        Self { message: message.into(), span: Some(span.clone()), may_quote_files: false }
     }
 
     /// An error that no place in a text is to blame for.
     pub fn without_span(message: impl Into<String>) -> Self {
-        Self { message: message.into(), span: None }
+        Self { message: message.into(), span: None, may_quote_files: false }
     }
 }
 

@@ -17,8 +17,6 @@ pub enum Quotes {
 /// Where a message stands that is not told.
 pub const IN_LOG: &str = "there is a mistake here, which the log of the server tells, and `regent validate`; the admin API quotes no files";
 
-const FILE: &str = "{file./";
-
 /// Logs what the reply leaves out.
 pub fn error(error: &anyhow::Error, quotes: Quotes) -> String {
     let all = configuration::text(error);
@@ -44,10 +42,8 @@ pub fn warning(warning: &Warning) -> String {
 fn told(error: &Error, quotes: Quotes) -> String {
     match &error.span {
         Some(span) if quotes == Quotes::None || span.is_in_file() => format!("{span}: {IN_LOG}"),
-        // A message without the placeholder may have the text of its file instead.
-        Some(span) if span.line_text().contains(FILE) && !error.message.contains(FILE) => {
-            format!("{span}: {IN_LOG}\n{}", span.excerpt())
-        }
+        Some(span) if error.may_quote_files => format!("{span}: {IN_LOG}\n{}", span.excerpt()),
+        None if error.may_quote_files => IN_LOG.to_owned(),
         _ => error.to_string(),
     }
 }

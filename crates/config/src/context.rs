@@ -14,6 +14,7 @@ use crate::rate_zones::RateZones;
 use crate::template;
 use crate::workers::Workers;
 use regent_caddyfile::{Error, Imports, Token};
+use std::cell::Cell;
 
 /// Whose `handle_response` it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub(crate) struct Context<'a> {
     pub notation: Notation,
     /// Those that `{file./PATH}` may name where the text has to be known now.
     pub files: Imports,
+    /// Texts of such files have been put in, and any message may repeat them.
+    has_file_texts: Cell<bool>,
     pub errors: Vec<Error>,
     pub warnings: Vec<Warning>,
     /// What is carried out in another order than in Caddy.
@@ -93,6 +96,15 @@ impl<'a> Context<'a> {
             bound: Vec::new(),
             hidden,
             files: Imports::Anywhere,
+            has_file_texts: Cell::new(false),
+        }
+    }
+
+    /// Marks the errors whose messages only some may read.
+    pub fn mark_private(&mut self) {
+        let is_private = self.has_file_texts.get();
+        for error in self.errors.iter_mut().chain(&mut self.missing) {
+            error.may_quote_files |= is_private;
         }
     }
 
@@ -114,7 +126,14 @@ impl<'a> Context<'a> {
 
     /// The text of a template that depends on the environment only; `None` if it depends on the request.
     pub fn fixed(&self, template: &Template) -> Option<String> {
-        template::fixed(template, &|name| self.environment.variable(name).unwrap_or_default(), &self.files)
+        let variable = |name: &str| self.environment.variable(name).unwrap_or_default();
+        let text = template::fixed(template, &variable, &self.files)?;
+        let names_file =
+            |part: &Part| matches!(part, Part::Placeholder(name) if name.starts_with(template::FILE));
+        if template.0.iter().any(names_file) {
+            self.has_file_texts.set(true);
+        }
+        Some(text)
     }
 
     /// A text that has to be known now.

@@ -152,6 +152,7 @@ fn finish(mut cx: Context<'_>, mut file: File, sources: &[Arc<Source>]) -> Resul
     finish_threads(&mut cx, &mut options);
     global::confine::finish(&mut cx, &mut options, &servers);
     native::finish_names(&mut cx);
+    cx.mark_private();
     if !cx.errors.is_empty() {
         cx.errors.append(&mut cx.missing);
         return Err(in_order(cx.errors, sources));
