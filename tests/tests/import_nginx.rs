@@ -177,7 +177,7 @@ fn imported(directory: &Path, conf: &str) -> String {
 
 fn ask(address: SocketAddr, path: &str) -> Response {
     let mut conn = Conn::open(address);
-    conn.send(&format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"));
+    conn.send(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"));
     conn.response()
 }
 

@@ -1,4 +1,4 @@
-//! Who may ask: addresses, passwords, how often.
+//! Access: addresses, passwords, rates.
 
 use super::site::Site;
 use super::tree::Directive;
@@ -7,7 +7,7 @@ use crate::writer::{Writer, word};
 pub(super) const TAKES: &[&str] =
     &["allow", "auth_basic", "auth_basic_user_file", "deny", "limit_req", "limit_req_status", "satisfy"];
 
-/// Of a server (`paths` is `None`), or of a location, for whose content `paths` is the matcher's name.
+/// Writes the rules of a server, or of a location, whose path is `paths`.
 pub(super) fn write(site: &mut Site<'_>, lines: &[Directive], paths: Option<&str>, writer: &mut Writer) {
     addresses(site, lines, writer);
     passwords(site, lines, writer);

@@ -2,7 +2,7 @@
 
 use super::tree::Directive;
 
-/// Where a server listens.
+/// An address that a server listens on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Listen {
     /// An address of this machine; empty: all.
@@ -71,7 +71,7 @@ pub(super) fn names(server: &[Directive]) -> (Vec<String>, Vec<&Directive>) {
     (names, others)
 }
 
-/// As the site's line has them.
+/// The addresses as a Caddyfile has them.
 pub(super) fn written(names: &[String], listens: &[Listen]) -> Vec<String> {
     let any = [String::new()];
     let names = if names.is_empty() { &any[..] } else { names };

@@ -1,4 +1,4 @@
-//! What answers a request: PHP, files, another server.
+//! The handler of a request: PHP, files, another server.
 
 use super::proxy;
 use super::rewrites;
@@ -38,13 +38,13 @@ const GIVEN: &[&str] = &[
     "SERVER_SOFTWARE",
 ];
 
-/// Whether it is a location whose requests php-fpm answers.
+/// Whether php-fpm answers the requests of this location.
 pub(super) fn is_of_php(line: &Directive) -> bool {
     line.name == "location"
         && line.body().iter().any(|inner| inner.name == "fastcgi_pass" || is_of_php(inner))
 }
 
-/// What the server's PHP is like; `None`: it has none.
+/// The server's `php_server`; `None`: it has no PHP.
 pub(super) fn php_of(lines: &[Directive]) -> Option<Php> {
     let mut locations = Vec::new();
     gather(lines, &mut locations);
@@ -66,7 +66,7 @@ pub(super) fn php_of(lines: &[Directive]) -> Option<Php> {
     Some(php)
 }
 
-/// Empty: all are, or a whole path is PHP's.
+/// Patterns of the only scripts that are run; empty: all scripts are.
 fn scripts(with_php: &[&&Directive]) -> Vec<String> {
     let mut named = Vec::new();
     for location in with_php {
@@ -74,8 +74,10 @@ fn scripts(with_php: &[&&Directive]) -> Vec<String> {
         let is_regexp = location.args.len() == 2 && location.arg(0).starts_with('~');
         match (is_regexp, pattern(text, location.arg(0) == "~*")) {
             (true, Some(pattern)) if !is_of_all_scripts(&pattern) => named.push(pattern),
-            // An exact path is a location of its own.
-            (false, _) if location.arg(0) == "=" => {}
+            (false, _) if location.arg(0) == "=" => named.push(format!("^{}$", regex::escape(text))),
+            (false, _) if text.starts_with('/') && text.len() > 1 => {
+                named.push(format!("^{}", regex::escape(text)))
+            }
             _ => return Vec::new(),
         }
     }

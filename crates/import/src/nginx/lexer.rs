@@ -16,7 +16,7 @@ pub(super) enum Token {
 
 pub(super) struct Lexer<'a> {
     rest: Peekable<Chars<'a>>,
-    /// Of what is read next, from 1.
+    /// The line of the next character, from 1.
     line: usize,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Lexer<'a> {
         word
     }
 
-    /// What is no escape of the file's stays for the regular expression that it is part of.
+    /// A backslash before any other character stays, for the regular expression that the word may be.
     fn escaped(&mut self, word: &mut String) {
         match self.step() {
             Some(c @ ('"' | '\'' | '\\')) => word.push(c),

@@ -7,12 +7,12 @@ use super::values::pattern;
 use super::{access, proxy, rewrites, server};
 use crate::writer::{Writer, word};
 
-/// Which requests a location is for.
+/// The requests that a location is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
     Exact(String),
     Prefix(String),
-    /// What the matcher says, and whether it looks around, which no pattern here can.
+    /// `pattern` is `None` where it looks around itself, which no pattern here can.
     Regexp {
         pattern: Option<String>,
         text: String,
@@ -27,7 +27,7 @@ struct Location<'a> {
     line: &'a Directive,
 }
 
-/// All that a server says of who may ask, where to, and who answers.
+/// Writes access, rewrites and locations of a server.
 pub(super) fn write(site: &mut Site<'_>, lines: &[Directive], writer: &mut Writer) {
     let mut locations = Vec::new();
     gather(lines, &mut locations);
@@ -47,7 +47,10 @@ pub(super) fn write(site: &mut Site<'_>, lines: &[Directive], writer: &mut Write
     if written.is_empty() {
         before(site, writer);
         refuse_other_scripts(site, writer);
-        return if returns(lines) { () } else { answer(site, lines, root, writer) };
+        if !returns(lines) {
+            answer(site, lines, root, writer);
+        }
+        return;
     }
     // In the order of the lines: otherwise a refusal would come after the `handle` blocks.
     writer.block("route", |writer| {
@@ -99,7 +102,7 @@ fn returns(lines: &[Directive]) -> bool {
     lines.iter().any(|line| line.name == "return")
 }
 
-/// What no location takes, or only `location /`.
+/// Writes `location /`, which answers what no other location is for.
 fn answer(site: &mut Site<'_>, lines: &[Directive], root: Option<&Directive>, writer: &mut Writer) {
     let body = root.map_or(&[][..], |root| root.body());
     let both: Vec<Directive> = body.iter().chain(lines).cloned().collect();
@@ -140,7 +143,7 @@ fn of_php(location: &Location<'_>) -> bool {
     matches!(&location.kind, Kind::Regexp { text, .. } if text.contains("php"))
 }
 
-/// What `php_server` does not have of it.
+/// Lists the lines that `php_server` has no word for.
 fn of_scripts(site: &mut Site<'_>, body: &[Directive], writer: &mut Writer) {
     for line in body
         .iter()
@@ -184,7 +187,7 @@ fn order(location: &Location<'_>) -> (u8, std::cmp::Reverse<usize>) {
     (class, std::cmp::Reverse(length))
 }
 
-/// What says more than Regent does by itself.
+/// Whether the location says more than Regent does by itself.
 fn is_written(site: &Site<'_>, locations: &[Location<'_>], index: usize) -> bool {
     let body = locations[index].line.body();
     let is_quiet =
@@ -207,8 +210,15 @@ fn is_refusal(body: &[Directive]) -> bool {
     })
 }
 
+/// Whether the pattern is for names that begin with a dot, and for nothing else.
 fn is_of_dot_files(text: &str) -> bool {
-    ["/\\.", "^/\\.", "\\/\\."].iter().any(|begin| text.starts_with(begin)) || text.starts_with("(^|/)\\.")
+    let begins = ["/\\.", "^/\\.", "\\/\\.", "(^|/)\\."].iter().find_map(|begin| text.strip_prefix(begin));
+    let Some(rest) = begins else { return false };
+    let mut depth = 0;
+    rest.chars().all(|c| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        c != '|' || depth > 0
+    })
 }
 
 fn one(site: &mut Site<'_>, location: &Location<'_>, writer: &mut Writer) {

@@ -1,4 +1,4 @@
-//! What an nginx configuration says of its sites.
+//! Sites of an nginx configuration.
 //!
 //! - A `server` becomes a site, a `location` a `handle` of it. Exact paths, prefixes and regular expressions keep nginx' order: exact
 //!   ones, prefixes with `^~`, regular expressions as they stand, other prefixes, the longest first.

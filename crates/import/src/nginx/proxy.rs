@@ -104,7 +104,7 @@ fn spares<'a>(site: &Site<'a>, line: &Directive) -> Vec<&'a Directive> {
     servers.filter(|server| server.args.iter().any(|arg| arg == "backup")).collect()
 }
 
-/// What is asked, and by which policy.
+/// The upstreams, and the policy by which one is chosen.
 fn upstreams(site: &Site<'_>, line: &Directive) -> Option<(Vec<String>, Option<String>)> {
     let (scheme, rest) = line.arg(0).split_once("://")?;
     if rest.contains('$') {

@@ -7,7 +7,7 @@ use crate::writer::{Writer, word};
 
 pub(super) const TAKES: &[&str] = &["if", "return", "rewrite", "rewrite_log"];
 
-/// Those of a server or a location, which come before its content.
+/// Writes the rewrites of a server or a location, which come before its content.
 pub(super) fn write(site: &mut Site<'_>, lines: &[Directive], writer: &mut Writer) {
     for line in lines {
         match line.name.as_str() {
@@ -107,7 +107,7 @@ fn condition(site: &mut Site<'_>, line: &Directive, writer: &mut Writer) {
     }
 }
 
-/// As a matcher has it; empty: it is never so here, or Regent sees to it by itself.
+/// The condition as a matcher; empty: Regent sees to it by itself.
 fn understood(site: &Site<'_>, line: &Directive) -> Option<String> {
     let condition = line.args.join(" ");
     let condition = condition.strip_prefix('(')?.strip_suffix(')')?.trim();

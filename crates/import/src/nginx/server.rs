@@ -107,12 +107,12 @@ const SILENT: &[&str] = &[
     "variables_hash_max_size",
 ];
 
-/// What the lines of a server refer to.
+/// The definitions that lines of a server refer to.
 pub(super) struct Surroundings<'a> {
     pub upstreams: BTreeMap<&'a str, &'a Directive>,
-    /// By `zone=NAME`.
+    /// `limit_req_zone` lines by `zone=NAME`.
     pub zones: BTreeMap<&'a str, &'a Directive>,
-    /// What `http` says for all servers.
+    /// Lines of `http`, which hold for all servers.
     shared: Vec<&'a Directive>,
     /// The names of servers with TLS.
     secured: Vec<String>,
@@ -189,7 +189,7 @@ fn leads_to_https(
     is_plain && is_own && (names.is_empty() || names.iter().all(|name| around.secured.contains(name)))
 }
 
-/// What a site says before anything else.
+/// The first lines of a site.
 struct Options<'a, 'b> {
     lines: &'a [Directive],
     around: &'a Surroundings<'b>,
@@ -250,7 +250,7 @@ pub(super) fn write_body_limit(size: &str, writer: &mut Writer) {
     writer.block("request_body", |writer| writer.line(&format!("max_size {size}")));
 }
 
-/// What no other part takes.
+/// Lists the lines that no other part takes.
 pub(super) fn rest(site: &mut Site<'_>, lines: &[Directive], writer: &mut Writer) {
     for line in lines {
         let name = line.name.as_str();

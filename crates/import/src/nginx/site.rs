@@ -1,4 +1,4 @@
-//! What is known while a site is written.
+//! State of a site that is being written.
 
 use super::server::Surroundings;
 use super::tree::Directive;
@@ -15,7 +15,7 @@ pub(super) struct Site<'a> {
     matchers: BTreeSet<String>,
 }
 
-/// What `php_server` says.
+/// The options of `php_server`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Php {
     /// The script that answers what is no file; `None`: there is none.

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// How deep files may include each other.
+/// The deepest that files may include each other.
 const DEEPEST: usize = 16;
 
 /// Files of nginx, of Debian and of certbot, which say of types, variables and TLS what Regent knows.
@@ -66,7 +66,7 @@ fn base_of(path: &Path) -> PathBuf {
 }
 
 struct Reader {
-    /// What relative paths are relative to.
+    /// The directory that relative paths are relative to.
     base: PathBuf,
 }
 

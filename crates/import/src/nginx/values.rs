@@ -137,7 +137,7 @@ pub(super) fn pattern(text: &str, is_insensitive: bool) -> Option<String> {
     Regex::new(&pattern).is_ok().then_some(pattern)
 }
 
-/// Whether it is one of all scripts, and not of some that it names.
+/// Whether the pattern is for all scripts, and not for some that it names.
 pub(super) fn is_of_all_scripts(pattern: &str) -> bool {
     Regex::new(pattern).is_ok_and(|regexp| regexp.is_match("/any-directory/below/any-script.php"))
 }
