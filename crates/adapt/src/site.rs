@@ -8,7 +8,10 @@ use serde_json::Value;
 impl Writer<'_> {
     /// Routes and error routes.
     pub(crate) fn set_sites(&self, server: &mut Object, sites: &[&Site]) {
-        server.set_list("routes", self.routes_of(sites, |site| &site.routes));
+        server.set_list(
+            "routes",
+            self.routes_of(sites, |site| &site.routes, |site| !site.access_logs.is_empty()),
+        );
         let with_errors: Vec<_> =
             sites.iter().copied().filter(|site| !site.error_routes.is_empty()).collect();
         let is_open = with_errors
@@ -16,7 +19,7 @@ impl Writer<'_> {
             .any(|site| site.hosts.is_empty() || site.hosts.iter().any(|host| host.contains('*')));
         // Where errors of one site would go to those of another, that has a route with an end, too.
         let errors = if is_open { sites.to_vec() } else { with_errors };
-        let errors = self.routes_of(&errors, |site| &site.error_routes);
+        let errors = self.routes_of(&errors, |site| &site.error_routes, |_| false);
         if !errors.is_empty() {
             let mut object = Object::new();
             object.set("routes", errors);
@@ -24,15 +27,22 @@ impl Writer<'_> {
         }
     }
 
-    /// Of the sites, only the first that is for a host is taken: each is a route with an end.
-    fn routes_of(&self, sites: &[&Site], of: fn(&Site) -> &Vec<Route>) -> Vec<Value> {
+    /// Of the sites, only the first that is for a host is taken: each is a route with an end. One for any host without routes is none,
+    /// unless it `is_kept`: what else it says is lost with it.
+    fn routes_of(
+        &self,
+        sites: &[&Site],
+        of: fn(&Site) -> &Vec<Route>,
+        is_kept: fn(&Site) -> bool,
+    ) -> Vec<Value> {
         if let [site] = sites
             && site.hosts.is_empty()
             && !asks_for_host(of(site))
         {
             return self.routes(of(site));
         }
-        let sites = sites.iter().filter(|site| !(site.hosts.is_empty() && of(site).is_empty()));
+        let is_none = |site: &Site| site.hosts.is_empty() && of(site).is_empty() && !is_kept(site);
+        let sites = sites.iter().filter(|site| !is_none(site));
         sites.map(|site| self.site(site, of(site)).build()).collect()
     }
 

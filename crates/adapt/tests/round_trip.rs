@@ -96,6 +96,19 @@ fn a_site_with_several_logs_kept_one_of_them() {
 }
 
 #[test]
+fn a_site_for_any_host_without_a_route_lost_its_log() {
+    let app = app();
+    for text in [
+        "http://a.example {\nrespond x\n}\nhttp:// {\nlog {\noutput file all.log\n}\n}",
+        "http://a.example {\n}\nhttp:// {\nlog\nlog other\n}",
+        "http:// {\nlog\n}",
+    ] {
+        let config = parse("Caddyfile", text, app.path(), &environment("", app.path())).unwrap().config;
+        assert_eq!(logs_of(&config), logs_of(&back(&config, app.path()).unwrap()), "{text}");
+    }
+}
+
+#[test]
 fn what_is_adapted_on_one_machine_means_on_another_what_it_says() {
     let app = app();
     let of = |home: &str, directory: &str| {
