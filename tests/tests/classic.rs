@@ -78,6 +78,41 @@ fn without_a_path_info_there_is_no_path_translated() {
 }
 
 #[test]
+fn a_path_info_that_ends_in_a_slash_keeps_it() {
+    let server = Setup::new().file("index.php", SERVER_VARIABLES).start();
+    for (target, info) in
+        [("/index.php/2024/01/post/", "/2024/01/post/"), ("/index.php/a/", "/a/"), ("/index.php/", "/")]
+    {
+        let vars = server.get(target).expect(200).json();
+        assert_eq!(
+            (&vars["SCRIPT_NAME"], &vars["PATH_INFO"]),
+            (&"/index.php".into(), &info.into()),
+            "{target}"
+        );
+    }
+    server.stop();
+}
+
+/// No second language reads them.
+#[test]
+fn values_of_env_arrive_as_they_are_written() {
+    let values = [
+        r#"{"a": "b;c", "d": ["${HOME}", 1]}"#,
+        "'quoted' and \"quoted\"",
+        "E_ALL & ~1",
+        "none",
+        "a # b",
+        "100%",
+    ];
+    let lines: String = values.iter().enumerate().map(|(n, value)| format!("env V{n} `{value}`\n")).collect();
+    let script = "<?php for ($n = 0; isset($_SERVER[\"V$n\"]); $n++) { $all[] = [$_SERVER[\"V$n\"], getenv(\"V$n\")]; } echo json_encode($all);";
+    let server = Setup::new().site(&format!("php_server {{\n{lines}}}")).file("index.php", script).start();
+    let expected: Vec<_> = values.iter().map(|value| [value, value]).collect();
+    assert_eq!(server.get("/").expect(200).json(), serde_json::json!(expected));
+    server.stop();
+}
+
+#[test]
 fn credentials_reach_php() {
     let server = Setup::new()
         .file(

@@ -1,7 +1,7 @@
 //! php.ini, what stands in its place, and `php_ini` of the configuration.
 #![forbid(unsafe_code)]
 
-use regent_tests::Setup;
+use regent_tests::{Setup, regent_command};
 
 const ARGUMENTS: &str = "<?php echo json_encode([$_SERVER['argv'] ?? null, $_SERVER['argc'] ?? null, $argv ?? null, ini_get('register_argc_argv')]);";
 
@@ -13,6 +13,28 @@ fn without_php_ini() -> Setup {
 fn a_query_was_a_command_line_without_a_php_ini() {
     let server = without_php_ini().file("index.php", ARGUMENTS).start();
     assert_eq!(server.get("/?--env=local").expect(200).json(), serde_json::json!([null, null, null, "0"]));
+    server.stop();
+}
+
+#[test]
+fn a_php_ini_of_the_project_is_named_and_read_where_the_environment_says_so() {
+    let site = || {
+        let setup = Setup::new().file("index.php", "<?php echo ini_get('precision');");
+        setup.file("../php.ini", "precision = 9").file("../frankenphp.ini", "precision = 8")
+    };
+    let server = site().start();
+    assert_ne!(server.get("/").expect(200).text(), "9");
+    server.wait_for_log("/php.ini is not read: start Regent with PHPRC=");
+    server.wait_for_log("/frankenphp.ini is not read");
+    let output =
+        regent_command(server.directory()).args(["validate", "--config", "Caddyfile"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && said.contains("/php.ini is not read"), "{said}");
+    server.stop();
+    let server = site().env("PHPRC", "DIRECTORY").start();
+    assert_eq!(server.get("/").expect(200).text(), "9");
+    server.wait_for_log("/frankenphp.ini is not read");
+    assert!(!server.log().contains("/php.ini is not read"), "{}", server.log());
     server.stop();
 }
 

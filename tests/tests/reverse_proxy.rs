@@ -609,12 +609,12 @@ fn a_client_that_reads_nothing_holds_the_upstream_back() {
 }
 
 /// A server that answers with TLS, with a certificate of its own CA, and says what it was asked for.
-fn secure_backend() -> (Server, Upstream) {
+fn secure_backend(options: &str) -> (Server, Upstream) {
     let upstream = Upstream::answering(|request| {
         ok("", &format!("{}, {}", request.field("host"), request.field("via")))
     });
     let text = format!(
-        "{{\n\tadmin off\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n\tfrankenphp {{\n\t\tnum_threads 1\n\t}}\n}}\n\
+        "{{\n\tadmin off\n\t{options}\n\tskip_install_trust\n\thttp_port PORT\n\thttps_port TLSPORT\n\tfrankenphp {{\n\t\tnum_threads 1\n\t}}\n}}\n\
          localhost, 127.0.0.1 {{\n\treverse_proxy {}\n}}\n",
         upstream.address()
     );
@@ -623,8 +623,25 @@ fn secure_backend() -> (Server, Upstream) {
 }
 
 #[test]
+fn an_upstream_without_http_2_was_a_502_where_only_that_was_asked_for() {
+    let (backend, upstream) = secure_backend("servers {\nprotocols h1\n}");
+    let root = backend.directory().join("data/caddy/pki/authorities/local/root.crt");
+    let proxy = format!(
+        "reverse_proxy https://localhost:{} {{\ntransport http {{\ntls_trust_pool file {}\nversions 2\n}}\n}}",
+        backend.tls_address().port(),
+        root.display()
+    );
+    let server = site(&proxy).start();
+    let answer = server.get("/").expect(200).text();
+    assert!(answer.contains("1.1 Regent"), "{answer}");
+    server.stop();
+    backend.stop();
+    drop(upstream);
+}
+
+#[test]
 fn an_upstream_with_tls_is_verified_and_called_by_its_own_name() {
-    let (backend, upstream) = secure_backend();
+    let (backend, upstream) = secure_backend("");
     let root = backend.directory().join("data/caddy/pki/authorities/local/root.crt");
     let port = backend.tls_address().port();
     let trusting = |name: &str, more: &str| {

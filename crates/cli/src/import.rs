@@ -24,7 +24,7 @@ pub fn import(options: &Import) -> Result<()> {
     Ok(())
 }
 
-/// What is there already may be somebody's work.
+/// A file that is there already may be somebody's work.
 fn write_new(path: &Path, text: &str) -> Result<()> {
     match File::create_new(path) {
         Ok(mut file) => {

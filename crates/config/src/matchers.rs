@@ -1,4 +1,4 @@
-//! Which requests a directive is for: `*` (all), `/path`, or `@name`, which is one condition, `@name path /a /b`, or a block of
+//! The requests that a directive is for: `*` (all), `/path`, or `@name`, which is one condition, `@name path /a /b`, or a block of
 //! them, of which all must match.
 //!
 //! ```caddyfile

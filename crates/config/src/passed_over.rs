@@ -75,12 +75,14 @@ fn own_root(php: &Php) -> Option<PathBuf> {
     php.root.as_ref()?.as_text().map(PathBuf::from)
 }
 
-/// Whether PHP reads it, as it is told to by the environment.
+/// Whether PHP reads it, as it is told to by the environment (php_init_config() in PHP's main/php_ini.c).
 fn is_named(file: &Path, environment: &Environment) -> bool {
     let named = |name: &str| environment.variable(name).unwrap_or_default();
-    let is_own =
-        |path: &str| !path.is_empty() && (file == Path::new(path) || file.parent() == Some(Path::new(path)));
-    is_own(&named("PHPRC")) || named("PHP_INI_SCAN_DIR").split(':').any(is_own)
+    let is_in = |path: &str| !path.is_empty() && file.parent() == Some(Path::new(path));
+    let own = named("PHPRC");
+    file == Path::new(&own)
+        || (is_in(&own) && file.ends_with("php.ini"))
+        || named("PHP_INI_SCAN_DIR").split(':').any(is_in)
 }
 
 /// Whether it says something that is missed.

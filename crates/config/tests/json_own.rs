@@ -44,6 +44,25 @@ fn same(json_text: &str, caddyfile: &str, directory: &Path) {
 }
 
 /// As FrankenPHP's own adapter writes them (caddy/app.go, module.go, workerconfig.go).
+/// FrankenPHP's `php_ini` and `env` take texts alone; a value that somebody writes as what it is means the same.
+#[test]
+fn settings_of_php_may_be_numbers_and_truth_values() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("w.php"), "").unwrap();
+    let php = |values: &str| {
+        format!(
+            r#"{{"apps": {{"frankenphp": {{"php_ini": {{{values}}}, "workers": [{{"file_name": "w.php", "env": {{{values}}}}}]}}, "http": {{"servers": {{}}}}}}}}"#
+        )
+    };
+    let (other, text) =
+        (php(r#""a": 12, "b": true, "c": 1.5"#), php(r#""a": "12", "b": "true", "c": "1.5""#));
+    let environment = environment(directory.path());
+    let config = |text: &str| parse_json("caddy.json", text, directory.path(), &environment).unwrap().config;
+    assert_eq!(config(&other), config(&text));
+    let nothing = parse_json("caddy.json", &php(r#""a": null"#), directory.path(), &environment).unwrap_err();
+    assert!(nothing.to_string().contains("a string or a number is needed here"), "{nothing}");
+}
+
 #[test]
 fn frankenphp() {
     let app = tempfile::tempdir().unwrap();

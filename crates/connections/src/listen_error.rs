@@ -31,7 +31,9 @@ pub enum ListenError {
 
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::AddrInUse => "; another program listens there: stop it, or choose another port",
+        io::ErrorKind::AddrInUse => {
+            "; something listens there, another program or the admin API of this server: stop it, or choose another port"
+        }
         io::ErrorKind::PermissionDenied => {
             "; ports below 1024 are for root: choose a higher one (`--listen :8443`; in a Caddyfile the address of the site, \
              or `http_port` and `https_port`), or allow it with `setcap cap_net_bind_service=+ep` on the program, in systemd \

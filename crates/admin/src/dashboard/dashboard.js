@@ -27,7 +27,7 @@ const plots = {
   }),
   trouble: new Plot(byId("plot-trouble"), {
     format: count,
-    series: [{ name: "shed", ink: "stuck" }, { name: "too late", ink: "starting" }, { name: "errors", ink: "leaving" }],
+    series: [{ name: "refused", ink: "stuck" }, { name: "too late", ink: "starting" }, { name: "errors", ink: "leaving" }],
   }),
 };
 
@@ -170,7 +170,7 @@ function showTiles({ pools, window_ms }) {
       title: `${least} to ${most} threads; ${threads.stuck} are stuck, ${threads.backoff} wait after a failure`,
       bad: threads.stuck + threads.backoff > 0,
     },
-    events("Turned away", shedOf(pool), reasons.map(([reason, number]) => `${reason}: ${number}`).join(", ")),
+    events("Refused", shedOf(pool), reasons.map(([reason, number]) => `${reason}: ${number}`).join(", ")),
     events("Too late", pool.deadline_misses),
     events("Errors", pool.errors),
   ]);

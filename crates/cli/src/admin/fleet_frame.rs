@@ -39,7 +39,7 @@ const COLUMNS: [(&str, Align); 12] = [
     ("BUSY", Align::Right),
     ("WAITING", Align::Right),
     ("ERRORS", Align::Right),
-    ("SHED", Align::Right),
+    ("REFUSED", Align::Right),
 ];
 /// Lines that are no instances: title, blank, heading.
 const AROUND: usize = 3;
@@ -224,11 +224,11 @@ mod tests {
         let expected = "\
 Fleet  1 of 4 ready  40 requests/s
 
-INSTANCE  VERSION    UP  STATE      REQ/S  QUEUE P50  QUEUE P99    P99  BUSY  WAITING  ERRORS  SHED
-a.test:1  1.2.3    20 s  ready         20     1.0 ms      30 ms  50 ms   3/5        4       6     0
-a.test:2  1.2.3    20 s  not ready     20     1.0 ms      30 ms  50 ms   3/5        4       6     0
-a.test:3  –           –  no answer      –          –          –      –     –        –       –     –
-a.test:4  –           –  asked          –          –          –      –     –        –       –     –
+INSTANCE  VERSION    UP  STATE      REQ/S  QUEUE P50  QUEUE P99    P99  BUSY  WAITING  ERRORS  REFUSED
+a.test:1  1.2.3    20 s  ready         20     1.0 ms      30 ms  50 ms   3/5        4       6        0
+a.test:2  1.2.3    20 s  not ready     20     1.0 ms      30 ms  50 ms   3/5        4       6        0
+a.test:3  –           –  no answer      –          –          –      –     –        –       –        –
+a.test:4  –           –  asked          –          –          –      –     –        –       –        –
 
 a.test:2  no thread for app
 a.test:3  refused";

@@ -82,7 +82,7 @@ const TRAFFIC: [(&str, Align); 8] = [
     ("P99", Align::Right),
     ("MAX", Align::Right),
     ("ERRORS", Align::Right),
-    ("SHED", Align::Right),
+    ("REFUSED", Align::Right),
     ("LATE", Align::Right),
 ];
 

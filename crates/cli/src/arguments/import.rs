@@ -11,7 +11,7 @@ pub struct Import {
 
 #[derive(Debug, Subcommand)]
 pub enum ImportFrom {
-    /// What nginx says of its sites: a file of sites-enabled, or nginx.conf with all that it includes
+    /// Sites of nginx: a file of sites-enabled, or nginx.conf with all that it includes
     #[command(after_help = EXAMPLES)]
     Nginx(ImportFile),
 }

@@ -49,7 +49,7 @@ impl Upstreams {
             let name = call.name();
             return Err(error(
                 call.name,
-                format!("`{name}` needs an upstream; write: {name} localhost:9000"),
+                format!("`{name}` needs an upstream (is a variable not set?); write: {name} localhost:9000"),
             ));
         }
         Ok((self.scheme.unwrap_or_default(), self.upstreams))
